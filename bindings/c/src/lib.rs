@@ -1,0 +1,1 @@
+//! librlaunch.so: the C API

@@ -1,0 +1,1 @@
+//! What runs on each host: agent, keeper, output

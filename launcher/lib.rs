@@ -1,0 +1,1 @@
+//! The launcher: from a command line to a job that ends cleanly.

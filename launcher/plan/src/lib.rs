@@ -1,0 +1,1 @@
+//! Decisions of a launch, pure: hostfile, allocation, placement, map, supervision, verdict

@@ -1,0 +1,1 @@
+//! Carriers: a byte stream to an agent on a host

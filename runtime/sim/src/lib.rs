@@ -1,0 +1,1 @@
+//! Runs schedules in virtual time, with seeded order

@@ -1,0 +1,1 @@
+//! Bytes between ranks: shared memory and TCP behind one trait

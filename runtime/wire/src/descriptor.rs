@@ -1,0 +1,112 @@
+//! What a rank means by the message it sends: 32 clear bytes in front of every one.
+//!
+//! ```text
+//! 0        4        12   13   14   15   16        20        24          32
+//! | comm   | seq    |coll|type|op  | 0  | root    | zero    | count     |
+//! | u32    | u64    | u8 | u8 | u8 |    | u32     | u32     | u64       |   little endian
+//! ```
+//! The receiver compares it with its own call; a difference is an error on every rank that names
+//! both sides, never garbage in a buffer.
+
+use crate::{Collective, DType, Op};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Descriptor {
+    /// Communicator.
+    pub communicator: u32,
+    /// Number of this call on the communicator, from 0. For send and recv: per pair and direction.
+    pub sequence: u64,
+    pub collective: Collective,
+    pub dtype: DType,
+    /// Absent where nothing is reduced.
+    pub op: Option<Op>,
+    /// Root of a broadcast; peer-independent, 0 where there is none.
+    pub root: u32,
+    /// Elements, where all ranks must agree on them.
+    pub count: u64,
+}
+
+impl Descriptor {
+    pub const BYTES: usize = 32;
+
+    pub fn encode(&self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[0..4].copy_from_slice(&self.communicator.to_le_bytes());
+        bytes[4..12].copy_from_slice(&self.sequence.to_le_bytes());
+        bytes[12] = self.collective.code();
+        bytes[13] = self.dtype.code();
+        bytes[14] = self.op.map_or(0, Op::code);
+        bytes[16..20].copy_from_slice(&self.root.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.count.to_le_bytes());
+        bytes
+    }
+
+    /// `None` for bytes that no rank of this protocol version writes.
+    pub fn decode(bytes: &[u8; Self::BYTES]) -> Option<Self> {
+        let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
+        let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+        if bytes[15] != 0 || u32_at(20) != 0 {
+            return None;
+        }
+        Some(Self {
+            communicator: u32_at(0),
+            sequence: u64_at(4),
+            collective: Collective::from_code(bytes[12])?,
+            dtype: DType::from_code(bytes[13])?,
+            op: match bytes[14] {
+                0 => None,
+                code => Some(Op::from_code(code)?),
+            },
+            root: u32_at(16),
+            count: u64_at(24),
+        })
+    }
+}
+
+/// `all_reduce #3 of 100 float32, sum`
+impl std::fmt::Display for Descriptor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} #{}", self.collective, self.sequence)?;
+        if self.collective != Collective::Barrier {
+            write!(f, " of {} {}", self.count, self.dtype)?;
+        }
+        if let Some(op) = self.op {
+            write!(f, ", {op}")?;
+        }
+        if self.collective == Collective::Broadcast {
+            write!(f, ", root {}", self.root)?;
+        }
+        if self.communicator != 0 {
+            write!(f, ", communicator {}", self.communicator)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn encoding_is_undone_by_decoding() {
+        let descriptor = Descriptor {
+            communicator: 7,
+            sequence: 1 << 40,
+            collective: Collective::AllReduce,
+            dtype: DType::F64,
+            op: Some(Op::Max),
+            root: 3,
+            count: u64::MAX,
+        };
+        assert_eq!(Descriptor::decode(&descriptor.encode()), Some(descriptor));
+    }
+
+    #[test]
+    fn unknown_codes_are_refused() {
+        let mut bytes = [0; 32];
+        assert_eq!(Descriptor::decode(&bytes), None);
+        bytes[12] = 3;
+        bytes[13] = 200;
+        assert_eq!(Descriptor::decode(&bytes), None);
+    }
+}

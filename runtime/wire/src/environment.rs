@@ -1,0 +1,38 @@
+//! The environment contract: which variables a rank finds, by whom they are read.
+
+/// torch's env:// start, and what torchrun sets beside it.
+pub const RANK: &str = "RANK";
+pub const WORLD_SIZE: &str = "WORLD_SIZE";
+pub const LOCAL_RANK: &str = "LOCAL_RANK";
+pub const LOCAL_WORLD_SIZE: &str = "LOCAL_WORLD_SIZE";
+pub const GROUP_RANK: &str = "GROUP_RANK";
+pub const GROUP_WORLD_SIZE: &str = "GROUP_WORLD_SIZE";
+pub const NODE_RANK: &str = "NODE_RANK";
+pub const ROLE_RANK: &str = "ROLE_RANK";
+pub const ROLE_NAME: &str = "ROLE_NAME";
+pub const ROLE_WORLD_SIZE: &str = "ROLE_WORLD_SIZE";
+pub const MASTER_ADDR: &str = "MASTER_ADDR";
+pub const MASTER_PORT: &str = "MASTER_PORT";
+pub const TORCHELASTIC_RESTART_COUNT: &str = "TORCHELASTIC_RESTART_COUNT";
+pub const TORCHELASTIC_MAX_RESTARTS: &str = "TORCHELASTIC_MAX_RESTARTS";
+/// Lightning takes this for "torchrun started me"; without it, it reads Slurm's variables first.
+pub const TORCHELASTIC_RUN_ID: &str = "TORCHELASTIC_RUN_ID";
+pub const TORCHELASTIC_USE_AGENT_STORE: &str = "TORCHELASTIC_USE_AGENT_STORE";
+pub const TORCH_NCCL_ASYNC_ERROR_HANDLING: &str = "TORCH_NCCL_ASYNC_ERROR_HANDLING";
+
+/// Abstract name of the agent's socket for its ranks, without the leading NUL.
+pub const RLAUNCH_AGENT: &str = "RLAUNCH_AGENT";
+/// The job's id, 32 hexadecimal digits.
+pub const RLAUNCH_JOB_ID: &str = "RLAUNCH_JOB_ID";
+/// Secret of a job that no agent started; else connections are said to be unauthenticated.
+pub const RLAUNCH_SECRET: &str = "RLAUNCH_SECRET";
+/// Rank 0's bootstrap port where no agent serves; else a port next to MASTER_PORT is probed.
+pub const RLAUNCH_PORT: &str = "RLAUNCH_PORT";
+/// Seconds that a call may wait for its peers.
+pub const RLAUNCH_TIMEOUT: &str = "RLAUNCH_TIMEOUT";
+/// Seconds that init may wait for all ranks.
+pub const RLAUNCH_INIT_TIMEOUT: &str = "RLAUNCH_INIT_TIMEOUT";
+/// Transports allowed, by name: `shm,tcp`.
+pub const RLAUNCH_TRANSPORT: &str = "RLAUNCH_TRANSPORT";
+/// Algorithm by name, over the selection: `ring`, `recursive_doubling`.
+pub const RLAUNCH_ALGO: &str = "RLAUNCH_ALGO";

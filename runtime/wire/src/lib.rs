@@ -1,0 +1,17 @@
+//! Names, codes, frames and limits that launcher and runtime share. Pure: no IO, no clock.
+//!
+//! What stands here is a contract between programs that may be built apart: the launcher, its
+//! agents, and the ranks. A change of meaning raises [`PROTOCOL`].
+
+pub mod codes;
+pub mod descriptor;
+pub mod environment;
+pub mod handshake;
+pub mod limits;
+pub mod rank;
+
+pub use codes::{Collective, DType, Op};
+pub use descriptor::Descriptor;
+
+/// Raised when a message between agent and rank, or rank and rank, changes its meaning.
+pub const PROTOCOL: u32 = 1;

@@ -1,0 +1,1 @@
+//! Real hosts on one machine, made of namespaces
