@@ -1,1 +1,51 @@
-fn main() {}
+//! `cargo x …`: every habit of the project in one command.
+//!
+//! Standard library only, so that the first command on a fresh machine starts in seconds.
+
+mod check;
+mod demo;
+mod paths;
+mod sh;
+mod system;
+mod test;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo x <command>
+
+  demo              sets up what is missing, builds, and trains examples/train.py on 4 ranks here
+  test [FILTER]     sets up what the tests need and runs them all
+  check             format, clippy, layers, tidy, generated files
+  gen [--check]     code made from runtime/control/proto
+  bench cpu|start|hosts
+                    ours against Open MPI and MPICH, side by side
+  hosts up N | exec HOST -- COMMAND | list | fault … | down
+                    real hosts on this machine, made of namespaces
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (command, rest) = match arguments.split_first() {
+        Some((command, rest)) => (command.as_str(), rest),
+        None => ("help", &[][..]),
+    };
+    let result = match command {
+        "demo" => demo::run(rest),
+        "test" => test::run(rest),
+        "check" => check::run(rest),
+        "gen" => check::generated::run(rest),
+        "help" | "-h" | "--help" => {
+            print!("{HELP}");
+            Ok(())
+        }
+        other => Err(format!("no command `{other}`\n\n{HELP}")),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("x {command}: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! `cargo x check`: what a reviewer should not have to look for.
+
+pub mod generated;
+mod layers;
+mod tidy;
+
+use crate::sh;
+
+pub fn run(arguments: &[String]) -> Result<(), String> {
+    if let Some(word) = arguments.first() {
+        return Err(format!("takes no arguments, found `{word}`"));
+    }
+    sh::run(&mut sh::cargo(["fmt", "--all", "--check"]))?;
+    layers::check()?;
+    tidy::check()?;
+    generated::run(&["--check".to_owned()])?;
+    sh::run(&mut sh::cargo([
+        "clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings",
+    ]))
+}
