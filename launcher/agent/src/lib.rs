@@ -1,1 +1,9 @@
-//! What runs on each host: agent, keeper, output
+//! What runs on each host.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// `rlaunch agent`.
+pub fn main(_args: impl Iterator<Item = OsString>) -> ExitCode {
+    ExitCode::FAILURE
+}

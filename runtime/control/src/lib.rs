@@ -1,6 +1,11 @@
 //! The gRPC services of the control plane, and the two ends of a connection that is a byte stream.
 //!
 //! Tensors never travel here, and no rank links this crate: only launcher and agent do.
+//!
+//! [`connect`] and [`serve`] put HTTP/2 on *one* byte stream, a carrier: no port is opened, and
+//! the stream's end is the end of everything that ran on it.
+
+mod stream;
 
 /// Messages, clients and servers made from `proto/`.
 #[allow(
@@ -15,3 +20,5 @@
 pub mod v1 {
     include!("generated/rlaunch.v1.rs");
 }
+
+pub use stream::{AgentClient, ConnectError, ServeError, connect, serve};
