@@ -1,0 +1,192 @@
+//! From raw facts to a machine: pure.
+
+use std::net::IpAddr;
+
+use crate::snapshot::{RawAddress, Snapshot};
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Machine {
+    /// Cores that this process may use, by its affinity mask; at least 1.
+    pub usable_cores: u32,
+    pub gpus: u32,
+    pub interfaces: Vec<Interface>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interface {
+    pub name: String,
+    /// Switched on, and with carrier.
+    pub up: bool,
+    pub loopback: bool,
+    /// Without link-local IPv6: such an address says nothing without its interface.
+    pub addresses: Vec<IpAddr>,
+}
+
+pub fn parse(snapshot: &Snapshot) -> Machine {
+    Machine {
+        usable_cores: usable_cores(&snapshot.status),
+        gpus: gpus(snapshot),
+        interfaces: interfaces(&snapshot.addresses),
+    }
+}
+
+/// Counts `Cpus_allowed_list:	0-3,8`.
+fn usable_cores(status: &str) -> u32 {
+    let list = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
+        .unwrap_or_default();
+    let count: u32 = list.trim().split(',').filter_map(range_len).sum();
+    count.max(1)
+}
+
+fn range_len(range: &str) -> Option<u32> {
+    let (first, last) = range.split_once('-').unwrap_or((range, range));
+    let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+    last.checked_sub(first)?.checked_add(1)
+}
+
+/// The driver's own list; in a container it may show GPUs that are not given to it, so the
+/// devices count where there are fewer.
+fn gpus(snapshot: &Snapshot) -> u32 {
+    let devices = snapshot
+        .nvidia_devices
+        .iter()
+        .filter_map(|name| name.strip_prefix("nvidia"))
+        .filter(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+        .count();
+    let driver = snapshot.nvidia_driver_gpus.len();
+    let count = if devices == 0 || driver == 0 {
+        devices.max(driver)
+    } else {
+        devices.min(driver)
+    };
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+fn interfaces(addresses: &[RawAddress]) -> Vec<Interface> {
+    let mut interfaces: Vec<Interface> = Vec::new();
+    for raw in addresses {
+        let index = match interfaces
+            .iter()
+            .position(|known| known.name == raw.interface)
+        {
+            Some(index) => index,
+            None => {
+                interfaces.push(Interface {
+                    name: raw.interface.clone(),
+                    up: raw.up && raw.running,
+                    loopback: raw.loopback,
+                    addresses: Vec::new(),
+                });
+                interfaces.len() - 1
+            }
+        };
+        if let Some(address) = raw.address.filter(is_usable)
+            && !interfaces[index].addresses.contains(&address)
+        {
+            interfaces[index].addresses.push(address);
+        }
+    }
+    interfaces
+}
+
+fn is_usable(address: &IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => !v4.is_unspecified(),
+        IpAddr::V6(v6) => !v6.is_unspecified() && !v6.is_unicast_link_local(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(interface: &str, running: bool, address: Option<&str>) -> RawAddress {
+        RawAddress {
+            interface: interface.to_owned(),
+            up: true,
+            running,
+            loopback: interface == "lo",
+            address: address.map(|text| text.parse().unwrap()),
+        }
+    }
+
+    #[test]
+    fn cores_are_counted_from_the_affinity_mask() {
+        for (list, cores) in [("0-3,8", 5), ("7", 1), ("0-127", 128), ("", 1), ("x-3", 1)] {
+            let status =
+                format!("Name:\tx\nCpus_allowed:\tff\nCpus_allowed_list:\t{list}\nMems:\t1\n");
+            assert_eq!(usable_cores(&status), cores, "{list:?}");
+        }
+    }
+
+    #[test]
+    fn gpus_are_devices_that_the_driver_knows() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let devices = ["nvidia-uvm", "nvidia0", "nvidia1", "nvidiactl"];
+        let pci = ["0000:18:00.0", "0000:3b:00.0", "0000:86:00.0"];
+        for (driver, devices, count) in [
+            (&pci[..], &devices[..], 2),
+            (&pci[..2], &[], 2),
+            (&[], &devices[..], 2),
+            (&[], &[], 0),
+        ] {
+            let snapshot = Snapshot {
+                nvidia_driver_gpus: names(driver),
+                nvidia_devices: names(devices),
+                ..Snapshot::default()
+            };
+            assert_eq!(gpus(&snapshot), count, "{snapshot:?}");
+        }
+    }
+
+    #[test]
+    fn interfaces_gather_their_addresses_and_tell_of_the_carrier() {
+        let parsed = interfaces(&[
+            raw("lo", true, None),
+            raw("eth0", true, None),
+            raw("docker0", false, Some("172.17.0.1")),
+            raw("lo", true, Some("127.0.0.1")),
+            raw("eth0", true, Some("10.0.0.5")),
+            raw("eth0", true, Some("fe80::1")),
+            raw("eth0", true, Some("fd00::5")),
+            raw("eth0", true, Some("10.0.0.5")),
+        ]);
+        let names: Vec<&str> = parsed
+            .iter()
+            .map(|interface| interface.name.as_str())
+            .collect();
+        assert_eq!(names, ["lo", "eth0", "docker0"]);
+        assert!(parsed[0].loopback && !parsed[1].loopback);
+        assert!(parsed[1].up && !parsed[2].up);
+        let expected: Vec<IpAddr> = vec!["10.0.0.5".parse().unwrap(), "fd00::5".parse().unwrap()];
+        assert_eq!(parsed[1].addresses, expected);
+    }
+
+    #[test]
+    fn a_folder_of_files_can_stand_for_a_machine() {
+        let root = std::env::temp_dir().join(format!("rlaunch-topo-{}", std::process::id()));
+        for folder in ["proc/self", "proc/driver/nvidia/gpus/0000:01:00.0", "dev"] {
+            std::fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        std::fs::write(root.join("proc/self/status"), "Cpus_allowed_list:\t0-63\n").unwrap();
+        std::fs::write(root.join("dev/nvidia0"), "").unwrap();
+        std::fs::write(root.join("dev/null"), "").unwrap();
+        let machine = parse(&Snapshot::read_files(&root));
+        std::fs::remove_dir_all(&root).unwrap();
+        assert_eq!((machine.usable_cores, machine.gpus), (64, 1));
+    }
+
+    #[test]
+    fn this_machine_has_a_core_and_a_loopback() {
+        let machine = crate::this_machine();
+        assert!(machine.usable_cores >= 1);
+        let loopback = machine
+            .interfaces
+            .iter()
+            .find(|interface| interface.loopback)
+            .unwrap();
+        assert_eq!(loopback.name, "lo");
+    }
+}
