@@ -7,6 +7,20 @@
 //! only if it is so with rendezvous sends; the checker holds it to that. Slices count *chunks*: the
 //! vector is cut by [`chunk_range`], so a program does not depend on the element count.
 
+//!
+//! Slices of one step, and of a send and its receive, cover the same chunk numbers; only buffers
+//! differ. So an element keeps its place in the vector wherever it travels.
+
+pub mod algorithms;
+pub mod builder;
+pub mod checker;
+pub mod select;
+
+pub use algorithms::program;
+pub use builder::ProgramBuilder;
+pub use checker::{Violation, check};
+pub use select::{Algorithm, Shape, select};
+
 use std::ops::Range;
 
 /// Where a slice lies. `Output` is the user's result buffer and, at the start, holds the rank's own
@@ -19,7 +33,7 @@ pub enum Buffer {
     Scratch,
 }
 
-/// Consecutive chunks of a buffer.
+/// Consecutive chunks of a buffer; none at all in a barrier, whose messages carry nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Slice {
     pub buffer: Buffer,
@@ -66,6 +80,71 @@ pub struct Program {
     pub steps: Vec<Step>,
 }
 
+impl Slice {
+    /// What messages without content carry.
+    pub const EMPTY: Self = Self {
+        buffer: Buffer::Output,
+        first_chunk: 0,
+        chunks: 0,
+    };
+
+    pub fn new(buffer: Buffer, first_chunk: u32, chunks: u32) -> Self {
+        Self {
+            buffer,
+            first_chunk,
+            chunks,
+        }
+    }
+
+    /// Chunk numbers of this slice.
+    pub fn range(&self) -> Range<u32> {
+        self.first_chunk..self.first_chunk + self.chunks
+    }
+
+    pub fn same_chunks(&self, other: &Self) -> bool {
+        self.range() == other.range()
+    }
+
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let (own, other_range) = (self.range(), other.range());
+        self.buffer == other.buffer
+            && own.start.max(other_range.start) < own.end.min(other_range.end)
+    }
+}
+
+impl Program {
+    /// Elements of `slice` in a vector of `count` elements.
+    pub fn elements(&self, slice: Slice, count: usize) -> Range<usize> {
+        let start = chunk_range(count, self.chunks, slice.first_chunk).start;
+        match slice.chunks {
+            0 => start..start,
+            chunks => {
+                let last_chunk = slice.first_chunk + chunks - 1;
+                start..chunk_range(count, self.chunks, last_chunk).end
+            }
+        }
+    }
+}
+
+impl Action {
+    /// The slice that is read.
+    pub fn reads(&self) -> Option<Slice> {
+        match *self {
+            Self::Send { from, .. } | Self::Copy { from, .. } => Some(from),
+            Self::RecvReduce { local, .. } => Some(local),
+            Self::Recv { .. } => None,
+        }
+    }
+
+    /// The slice that is written.
+    pub fn writes(&self) -> Option<Slice> {
+        match *self {
+            Self::Recv { to, .. } | Self::RecvReduce { to, .. } | Self::Copy { to, .. } => Some(to),
+            Self::Send { .. } => None,
+        }
+    }
+}
+
 /// Elements of chunk `index` when `count` elements are cut in `chunks` near-equal parts: the first
 /// `count % chunks` parts have one more.
 pub fn chunk_range(count: usize, chunks: u32, index: u32) -> Range<usize> {
@@ -73,4 +152,36 @@ pub fn chunk_range(count: usize, chunks: u32, index: u32) -> Range<usize> {
     let (base, extra) = (count / chunks, count % chunks);
     let start = index * base + index.min(extra);
     start..start + base + usize::from(index < extra)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Chunks cover the vector once and in order, also when there are more chunks than elements.
+    #[test]
+    fn chunks_partition_the_vector() {
+        for count in [0, 1, 2, 3, 7, 16, 17, 1000] {
+            for chunks in 1..20 {
+                let mut at = 0;
+                for index in 0..chunks {
+                    let range = chunk_range(count, chunks, index);
+                    assert_eq!(range.start, at);
+                    at = range.end;
+                }
+                assert_eq!(at, count);
+            }
+        }
+    }
+
+    #[test]
+    fn elements_of_a_slice_span_its_chunks() {
+        let program = Program {
+            chunks: 4,
+            needs_scratch: false,
+            steps: Vec::new(),
+        };
+        assert_eq!(program.elements(Slice::new(Buffer::Output, 1, 2), 10), 3..8);
+        assert_eq!(program.elements(Slice::EMPTY, 10), 0..0);
+    }
 }
