@@ -1,0 +1,141 @@
+//! Words of other launchers, so that command lines can be pasted.
+//!
+//! A word is either a spelling of something rlaunch does too, or it is accepted with its values
+//! and noted on stderr. Plain synonyms (`-ppn`, `-machinefile`) are aliases in
+//! [`super::options`]; here stands what needs more than another name.
+
+/// What to do with a foreign word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// Accepted; nothing to do, and nothing to say.
+    Silent,
+    /// Accepted and noted: the text completes "… is noted, not followed: ".
+    Noted(&'static str),
+    /// `WORD NAME VALUE`, as `-x NAME=VALUE`.
+    ExportPair,
+    /// `WORD A,B,C`, as `-x A -x B -x C`.
+    ExportList,
+    /// As another option with this value.
+    As(&'static str, &'static str),
+    /// Refused, since a job without it would be another job.
+    Refused(&'static str),
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Word {
+    pub(super) name: &'static str,
+    /// Values that follow the word.
+    pub(super) values: usize,
+    pub(super) meaning: Meaning,
+}
+
+pub(super) fn find(name: &str) -> Option<&'static Word> {
+    WORDS.iter().find(|word| word.name == name)
+}
+
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    WORDS.iter().map(|word| word.name)
+}
+
+const fn word(name: &'static str, values: usize, meaning: Meaning) -> Word {
+    Word {
+        name,
+        values,
+        meaning,
+    }
+}
+
+const BINDING: Meaning = Meaning::Noted("ranks are not bound to cores in this version");
+const MCA: Meaning = Meaning::Noted("a setting of Open MPI's own components");
+const ORDER: Meaning = Meaning::Noted("hosts are filled in hostfile order");
+const RENDEZVOUS: Meaning =
+    Meaning::Noted("ranks meet at MASTER_ADDR and MASTER_PORT, which rlaunch chooses and proves");
+
+/// Names without dashes; `_` in a typed word counts as `-`.
+const WORDS: &[Word] = &[
+    // Open MPI
+    word("allow-run-as-root", 0, Meaning::Silent),
+    word("mca", 2, MCA),
+    word("gmca", 2, MCA),
+    word("omca", 2, MCA),
+    word("pmixmca", 2, MCA),
+    word("prtemca", 2, MCA),
+    word("tune", 1, MCA),
+    word("am", 1, MCA),
+    word("bind-to", 1, BINDING),
+    word("bind-to-core", 0, BINDING),
+    word("bind-to-none", 0, Meaning::Silent),
+    word("bind-to-socket", 0, BINDING),
+    word("cpu-set", 1, BINDING),
+    word("cpus-per-proc", 1, BINDING),
+    word("cpus-per-rank", 1, BINDING),
+    word("use-hwthread-cpus", 0, BINDING),
+    word(
+        "rankfile",
+        1,
+        Meaning::Refused("rankfiles are not in this version"),
+    ),
+    word("report-bindings", 0, BINDING),
+    word("map-by", 1, ORDER),
+    word("rank-by", 1, ORDER),
+    word("bynode", 0, ORDER),
+    word("byslot", 0, Meaning::Silent),
+    word("nooversubscribe", 0, Meaning::Silent),
+    word("no-oversubscribe", 0, Meaning::Silent),
+    word(
+        "prefix",
+        1,
+        Meaning::Noted("rlaunch needs no installation on the hosts"),
+    ),
+    word("noprefix", 0, Meaning::Silent),
+    word(
+        "output-filename",
+        1,
+        Meaning::Refused("output to files is not in this version"),
+    ),
+    word(
+        "merge-stderr-to-stdout",
+        0,
+        Meaning::Refused("write 2>&1 after the command instead"),
+    ),
+    // Hydra, Intel MPI
+    word("genv", 2, Meaning::ExportPair),
+    word("genvlist", 1, Meaning::ExportList),
+    word("genvall", 0, Meaning::As("env", "all")),
+    word("genvnone", 0, Meaning::As("env", "none")),
+    word("envlist", 1, Meaning::ExportList),
+    word("envall", 0, Meaning::As("env", "all")),
+    word("envnone", 0, Meaning::As("env", "none")),
+    word("iface", 1, Meaning::Noted("addresses are chosen by proof")),
+    word("bootstrap", 1, Meaning::Noted("hosts are reached by ssh")),
+    word("launcher", 1, Meaning::Noted("hosts are reached by ssh")),
+    word("rmk", 1, Meaning::Noted("no scheduler is asked")),
+    word("print-all-exitcodes", 0, Meaning::Silent),
+    // torchrun, deepspeed
+    word("standalone", 0, Meaning::Silent),
+    word("rdzv-backend", 1, RENDEZVOUS),
+    word("rdzv-endpoint", 1, RENDEZVOUS),
+    word("rdzv-id", 1, RENDEZVOUS),
+    word("rdzv-conf", 1, RENDEZVOUS),
+    word(
+        "max-restarts",
+        1,
+        Meaning::Noted("a failed job is not restarted in this version"),
+    ),
+    word("monitor-interval", 1, Meaning::Silent),
+    word("start-method", 1, Meaning::Silent),
+    word(
+        "node-rank",
+        1,
+        Meaning::Noted("one rlaunch starts all hosts, and counts them"),
+    ),
+    word(
+        "no-ssh",
+        0,
+        Meaning::Refused("rlaunch reaches the hosts itself; use -H or -hostfile"),
+    ),
+    // srun
+    word("mpi", 1, Meaning::Silent),
+    word("kill-on-bad-exit", 0, Meaning::Silent),
+    word("label", 0, Meaning::As("tag-output", "")),
+];

@@ -1,0 +1,147 @@
+//! The command line: typed words → [`Options`].
+//!
+//! A mistake is a [`CliError`] of one line; nothing here prints, and nothing contacts a host.
+
+mod foreign;
+mod normalise;
+mod options;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsString;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches};
+
+pub use options::{Inherit, Options};
+
+/// What the words ask for.
+#[derive(Debug)]
+pub enum Request {
+    /// Run a job. `notes` are words that were accepted but are not followed.
+    Job {
+        options: Box<Options>,
+        notes: Vec<String>,
+    },
+    /// Print this on stdout (`--help`, `--version`).
+    Show(String),
+}
+
+/// A mistake on the command line: exit code 2, before any host is contacted.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CliError {
+    #[error(
+        "unknown option {option}{}; `rlaunch --help` lists all",
+        .suggestion.as_ref().map(|name| format!(", did you mean {name}?")).unwrap_or_default()
+    )]
+    UnknownOption {
+        option: String,
+        suggestion: Option<String>,
+    },
+    #[error("{option} needs a value")]
+    ValueMissing { option: String },
+    #[error("{option} takes no value")]
+    NoValueTaken { option: String },
+    #[error("{option}: {why}")]
+    Refused { option: String, why: &'static str },
+    #[error(
+        "`:` (several programs in one job) is not in this version; \
+         if it is an argument, put `--` before the program"
+    )]
+    SeveralPrograms,
+    #[error(
+        "`{word}` is not in this version; a program of that name runs as `./{word}` or after `--`"
+    )]
+    Reserved { word: String },
+    #[error("no program given: rlaunch [options] PROGRAM [args]; see `rlaunch --help`")]
+    NoProgram,
+    /// What clap found, in its words, on one line.
+    #[error("{0}")]
+    Value(String),
+}
+
+/// First words kept for parts of rlaunch; only as the very first argument.
+const RESERVED: [&str; 6] = ["doctor", "topo", "status", "top", "reap", "plan"];
+
+/// `arguments` are those after the executable's name.
+pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, CliError> {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let first = arguments.first().and_then(|word| word.to_str());
+    if let Some(word) = first.filter(|word| RESERVED.contains(word)) {
+        return Err(CliError::Reserved {
+            word: word.to_owned(),
+        });
+    }
+    let mut command = Options::command();
+    let normalised = normalise::normalise(&command, arguments)?;
+    let words = [OsString::from("rlaunch")]
+        .into_iter()
+        .chain(normalised.words);
+    let matches = match command.try_get_matches_from_mut(words) {
+        Ok(matches) => matches,
+        Err(error) => return shown(&error),
+    };
+    let options = Options::from_arg_matches(&matches).map_err(|error| one_line(&error))?;
+    if options.command.is_empty() && options.module.is_none() {
+        return Err(CliError::NoProgram);
+    }
+    Ok(Request::Job {
+        options: Box::new(options),
+        notes: normalised.notes,
+    })
+}
+
+fn shown(error: &clap::Error) -> Result<Request, CliError> {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            let text = error.render();
+            let colour = std::io::IsTerminal::is_terminal(&std::io::stdout())
+                && std::env::var_os("NO_COLOR").is_none();
+            Ok(Request::Show(if colour {
+                text.ansi().to_string()
+            } else {
+                text.to_string()
+            }))
+        }
+        _ => Err(one_line(error)),
+    }
+}
+
+/// clap's first paragraph, without its "error: ".
+fn one_line(error: &clap::Error) -> CliError {
+    let text = error.render().to_string();
+    let lines = text
+        .lines()
+        .take_while(|line| !line.is_empty())
+        .map(str::trim);
+    let text = lines.collect::<Vec<_>>().join(" ");
+    CliError::Value(text.strip_prefix("error: ").unwrap_or(&text).to_owned())
+}
+
+/// The known word nearest to `typed`, if it is near.
+pub(crate) fn suggest<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let allowed = (typed.chars().count() / 3).clamp(1, 3);
+    known
+        .filter(|word| word.len() > 1)
+        .map(|word| (edits(typed, word), word))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min()
+        .map(|(_, word)| word)
+}
+
+/// Levenshtein's distance.
+fn edits(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (i, from) in left.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, to) in right.iter().enumerate() {
+            let replaced = diagonal + usize::from(from != *to);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[right.len()]
+}

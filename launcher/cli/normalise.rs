@@ -1,0 +1,264 @@
+//! From the words a user typed to the words clap parses, once and in one place.
+//!
+//! * Long options have one dash or two, `-` or `_` inside, their value behind `=` or as the next
+//!   word; all come out as `--name=value` or `--name`.
+//! * The first word that is no option, or what follows `--` or `-m MODULE`, is the program; from
+//!   there on every word is passed on as it stands, after a `--`.
+//! * Words of other launchers ([`super::foreign`]) are translated, noted or refused.
+//!
+//! Pure: no environment, no printing.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use clap::Command;
+
+use super::CliError;
+use super::foreign::{self, Meaning};
+
+/// Words for clap, and what to tell the user about words that are not followed.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Normalised {
+    pub(super) words: Vec<OsString>,
+    pub(super) notes: Vec<String>,
+}
+
+/// `arguments` are those after the executable's name.
+pub(super) fn normalise(
+    command: &Command,
+    arguments: impl IntoIterator<Item = OsString>,
+) -> Result<Normalised, CliError> {
+    let mut scan = Scan {
+        table: Table::new(command),
+        input: arguments.into_iter().collect::<Vec<_>>().into_iter(),
+        output: Normalised::default(),
+    };
+    while let Some(word) = scan.input.next() {
+        let bytes = word.as_bytes();
+        if bytes == b"--" {
+            scan.program(None, false)?;
+            break;
+        }
+        if bytes == b":" {
+            return Err(CliError::SeveralPrograms);
+        }
+        if bytes.len() < 2 || bytes[0] != b'-' {
+            scan.program(Some(word), true)?;
+            break;
+        }
+        if scan.option(&word)? {
+            scan.program(None, true)?;
+            break;
+        }
+    }
+    Ok(scan.output)
+}
+
+struct Scan {
+    table: Table,
+    input: std::vec::IntoIter<OsString>,
+    output: Normalised,
+}
+
+impl Scan {
+    /// The rest of the line. A lone `:` would start another program under mpirun.
+    fn program(&mut self, first: Option<OsString>, refuse_colon: bool) -> Result<(), CliError> {
+        self.output.words.push("--".into());
+        self.output.words.extend(first);
+        for word in self.input.by_ref() {
+            if refuse_colon && word == ":" {
+                return Err(CliError::SeveralPrograms);
+            }
+            self.output.words.push(word);
+        }
+        Ok(())
+    }
+
+    /// One option; true if it ends the options.
+    fn option(&mut self, word: &OsStr) -> Result<bool, CliError> {
+        let bytes = word.as_bytes();
+        let dashes = if bytes.starts_with(b"--") { 2 } else { 1 };
+        let body = &bytes[dashes..];
+        let (name, attached) = match body.iter().position(|&byte| byte == b'=') {
+            Some(at) => (
+                &body[..at],
+                Some(OsStr::from_bytes(&body[at + 1..]).to_owned()),
+            ),
+            None => (body, None),
+        };
+        let name = String::from_utf8_lossy(name).replace('_', "-");
+        if let Some(known) = self.table.longs.get(&name).cloned() {
+            return self.known(&known, word, attached);
+        }
+        if let Some(foreign) = foreign::find(&name) {
+            self.foreign(foreign, word, attached)?;
+            return Ok(false);
+        }
+        if dashes == 1 {
+            return self.short(word);
+        }
+        Err(self.unknown(word, &name))
+    }
+
+    fn known(
+        &mut self,
+        known: &Known,
+        typed: &OsStr,
+        attached: Option<OsString>,
+    ) -> Result<bool, CliError> {
+        if !known.takes_value {
+            if attached.is_some() {
+                let option = typed.to_string_lossy();
+                let option = option.split('=').next().unwrap_or_default().to_owned();
+                return Err(CliError::NoValueTaken { option });
+            }
+            self.output.words.push(format!("--{}", known.long).into());
+            return Ok(false);
+        }
+        let value = match attached {
+            Some(value) => value,
+            None => self.value(typed)?,
+        };
+        self.push(&known.long, &value);
+        Ok(known.long == "module")
+    }
+
+    /// `-n 4`, `-n4`, `-vv`, `-xNAME=VALUE`, `-h`.
+    fn short(&mut self, word: &OsStr) -> Result<bool, CliError> {
+        let bytes = word.as_bytes();
+        let mut at = 1;
+        while at < bytes.len() {
+            let Some(known) = self.table.shorts.get(&bytes[at]).cloned() else {
+                let name = String::from_utf8_lossy(&bytes[1..]);
+                let name = name.split('=').next().unwrap_or_default().replace('_', "-");
+                return Err(self.unknown(word, &name));
+            };
+            at += 1;
+            if known.takes_value {
+                let rest = bytes[at..].strip_prefix(b"=").unwrap_or(&bytes[at..]);
+                let attached = (at < bytes.len()).then(|| OsStr::from_bytes(rest).to_owned());
+                return self.known(&known, word, attached);
+            }
+            self.known(&known, word, None)?;
+        }
+        Ok(false)
+    }
+
+    fn foreign(
+        &mut self,
+        foreign: &foreign::Word,
+        typed: &OsStr,
+        attached: Option<OsString>,
+    ) -> Result<(), CliError> {
+        let mut values: Vec<OsString> = attached.into_iter().collect();
+        while values.len() < foreign.values {
+            let value = self.value(typed)?;
+            values.push(value);
+        }
+        match foreign.meaning {
+            Meaning::Silent => {}
+            Meaning::Noted(why) => {
+                let shown = format!("--{}", foreign.name);
+                if !self
+                    .output
+                    .notes
+                    .iter()
+                    .any(|note| note.starts_with(&shown))
+                {
+                    self.output
+                        .notes
+                        .push(format!("{shown} is noted, not followed: {why}"));
+                }
+            }
+            Meaning::Refused(why) => {
+                return Err(CliError::Refused {
+                    option: format!("--{}", foreign.name),
+                    why,
+                });
+            }
+            Meaning::ExportPair => {
+                let pair = [values[0].as_bytes(), b"=", values[1].as_bytes()].concat();
+                self.push("export", &OsString::from_vec(pair));
+            }
+            Meaning::ExportList => {
+                for name in values[0].as_bytes().split(|&byte| byte == b',') {
+                    self.push("export", OsStr::from_bytes(name));
+                }
+            }
+            Meaning::As(long, "") => self.output.words.push(format!("--{long}").into()),
+            Meaning::As(long, value) => self.push(long, OsStr::new(value)),
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, long: &str, value: &OsStr) {
+        let mut word = OsString::from(format!("--{long}="));
+        word.push(value);
+        self.output.words.push(word);
+    }
+
+    fn value(&mut self, typed: &OsStr) -> Result<OsString, CliError> {
+        self.input.next().ok_or_else(|| CliError::ValueMissing {
+            option: typed.to_string_lossy().into_owned(),
+        })
+    }
+
+    fn unknown(&self, word: &OsStr, name: &str) -> CliError {
+        let ours = self.table.longs.keys().map(String::as_str);
+        let theirs = foreign::names().map(|name| -> &str { name });
+        let known = ours.chain(theirs);
+        CliError::UnknownOption {
+            option: word.to_string_lossy().into_owned(),
+            suggestion: super::suggest(name, known).map(|name| format!("--{name}")),
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Known {
+    long: String,
+    takes_value: bool,
+}
+
+/// clap's own table, by every spelling.
+struct Table {
+    longs: BTreeMap<String, Known>,
+    shorts: BTreeMap<u8, Known>,
+}
+
+impl Table {
+    fn new(command: &Command) -> Self {
+        let mut table = Self {
+            longs: BTreeMap::new(),
+            shorts: BTreeMap::new(),
+        };
+        for argument in command.get_arguments() {
+            let Some(long) = argument.get_long() else {
+                continue;
+            };
+            let takes_value = argument.get_action().takes_values();
+            let known = Known {
+                long: long.to_owned(),
+                takes_value,
+            };
+            table.longs.insert(long.to_owned(), known.clone());
+            for alias in argument.get_all_aliases().unwrap_or_default() {
+                table.longs.insert(alias.to_owned(), known.clone());
+            }
+            let shorts = argument.get_all_short_aliases().unwrap_or_default();
+            for short in argument.get_short().into_iter().chain(shorts) {
+                table.shorts.insert(short as u8, known.clone());
+            }
+        }
+        for (long, short) in [("help", b'h'), ("version", b'V')] {
+            let known = Known {
+                long: long.to_owned(),
+                takes_value: false,
+            };
+            table.longs.insert(long.to_owned(), known.clone());
+            table.shorts.insert(short, known);
+        }
+        table
+    }
+}

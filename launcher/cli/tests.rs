@@ -1,0 +1,240 @@
+//! Tables: what is typed, what it becomes, and the text of each mistake.
+
+use super::*;
+
+fn words(line: &str) -> Vec<OsString> {
+    line.split_whitespace().map(OsString::from).collect()
+}
+
+fn normalised(line: &str) -> (String, Vec<String>) {
+    let result = normalise::normalise(&Options::command(), words(line)).unwrap();
+    let text: Vec<_> = result
+        .words
+        .iter()
+        .map(|word| word.to_string_lossy())
+        .collect();
+    (text.join(" "), result.notes)
+}
+
+fn mistake(line: &str) -> String {
+    match parse(words(line)) {
+        Err(error) => error.to_string(),
+        Ok(_) => panic!("`{line}` was accepted"),
+    }
+}
+
+fn options(line: &str) -> Options {
+    match parse(words(line)) {
+        Ok(Request::Job { options, .. }) => *options,
+        other => panic!("`{line}`: {other:?}"),
+    }
+}
+
+/// Every spelling comes out as the same words.
+#[test]
+fn spellings() {
+    let table = [
+        ("-np 4 true", "--np=4 -- true"),
+        ("--np 4 true", "--np=4 -- true"),
+        ("-n 4 true", "--np=4 -- true"),
+        ("-n4 true", "--np=4 -- true"),
+        ("--np=4 true", "--np=4 -- true"),
+        ("-np=4 true", "--np=4 -- true"),
+        ("-hostfile h true", "--hostfile=h -- true"),
+        ("--machinefile h true", "--hostfile=h -- true"),
+        ("-f h true", "--hostfile=h -- true"),
+        ("-H a,b:2 true", "--host=a,b:2 -- true"),
+        ("-host a --host b true", "--host=a --host=b -- true"),
+        ("-x A -x B=1 true", "--export=A --export=B=1 -- true"),
+        ("-xA=1=2 true", "--export=A=1=2 -- true"),
+        (
+            "-wdir /x -wd /y --wd /z true",
+            "--wdir=/x --wdir=/y --wdir=/z -- true",
+        ),
+        (
+            "-tag-output --tag_output true",
+            "--tag-output --tag-output -- true",
+        ),
+        ("--nproc_per_node=4 t.py", "--nproc-per-node=4 -- t.py"),
+        (
+            "-npernode 2 -ppn 2 -N 2 t",
+            "--nproc-per-node=2 --nproc-per-node=2 --nproc-per-node=2 -- t",
+        ),
+        ("-vv true", "--verbose --verbose -- true"),
+        ("-np -1 true", "--np=-1 -- true"),
+        (
+            "-genv A 1 -genvlist B,C true",
+            "--export=A=1 --export=B --export=C -- true",
+        ),
+        ("-genvall true", "--env=all -- true"),
+        ("--env none true", "--env=none -- true"),
+        ("-l true", "--tag-output -- true"),
+    ];
+    for (typed, meant) in table {
+        assert_eq!(normalised(typed).0, meant, "{typed}");
+    }
+}
+
+/// Options end at the program, at `--` and after `-m MODULE`; the rest is passed on as it stands.
+#[test]
+fn options_end_at_the_program() {
+    let table = [
+        (
+            "-np 2 prog -np 3 --tag-output -x",
+            "--np=2 -- prog -np 3 --tag-output -x",
+        ),
+        ("-np 2 -- -odd -np 3", "--np=2 -- -odd -np 3"),
+        (
+            "-m pkg.train -m x --np 3",
+            "--module=pkg.train -- -m x --np 3",
+        ),
+        ("prog -- a", "-- prog -- a"),
+        ("-", "-- -"),
+        ("-- prog :", "-- prog :"),
+    ];
+    for (typed, meant) in table {
+        assert_eq!(normalised(typed).0, meant, "{typed}");
+    }
+    assert_eq!(options("-m pkg.train -m x").command, words("-m x"));
+    assert_eq!(options("-- doctor").command, words("doctor"));
+    assert_eq!(options("./doctor").command, words("./doctor"));
+    assert_eq!(options("-np 1 doctor").command, words("doctor"));
+}
+
+#[test]
+fn foreign_words_take_their_values_and_are_noted() {
+    let (text, notes) = normalised(
+        "--allow-run-as-root --mca btl tcp,self -mca pml ob1 --bind-to core -np 2 true --mca a b",
+    );
+    assert_eq!(text, "--np=2 -- true --mca a b");
+    assert_eq!(
+        notes,
+        [
+            "--mca is noted, not followed: a setting of Open MPI's own components",
+            "--bind-to is noted, not followed: ranks are not bound to cores in this version",
+        ]
+    );
+    assert_eq!(
+        normalised("--map-by=ppr:2:node --np 4 true").0,
+        "--np=4 -- true"
+    );
+}
+
+/// Arguments that are not UTF-8, empty or hold newlines come out as they went in.
+#[test]
+fn bytes_are_kept() {
+    use std::os::unix::ffi::OsStringExt;
+    let odd = [
+        b"prog".to_vec(),
+        b"\xff\xfe".to_vec(),
+        Vec::new(),
+        b"a\nb 'c' \"d\" $HOME".to_vec(),
+    ];
+    let odd: Vec<OsString> = odd.into_iter().map(OsString::from_vec).collect();
+    let Ok(Request::Job { options, .. }) = parse(odd.clone()) else {
+        panic!("refused")
+    };
+    assert_eq!(options.command, odd);
+    let value = OsString::from_vec(b"-xA=\xff".to_vec());
+    let Ok(Request::Job { options, .. }) = parse([value, "p".into()]) else {
+        panic!("refused")
+    };
+    assert_eq!(options.export, [OsString::from_vec(b"A=\xff".to_vec())]);
+}
+
+/// The last one of a repeated option counts; lists grow.
+#[test]
+fn repeats() {
+    let options = options("-np 2 -np 3 -H a -H b -x A -x B -i k1 -i k2 -v -v true");
+    assert_eq!(options.np.as_deref(), Some("3"));
+    assert_eq!(options.host, ["a", "b"]);
+    assert_eq!(options.export.len(), 2);
+    assert_eq!(options.identity.len(), 2);
+    assert_eq!(options.verbose, 2);
+}
+
+#[test]
+fn mistakes_say_what_and_what_to_try() {
+    let table = [
+        (
+            "--tagoutput true",
+            "unknown option --tagoutput, did you mean --tag-output?; `rlaunch --help` lists all",
+        ),
+        (
+            "-hostfil h true",
+            "unknown option -hostfil, did you mean --hostfile?; `rlaunch --help` lists all",
+        ),
+        (
+            "--zzzzzz true",
+            "unknown option --zzzzzz; `rlaunch --help` lists all",
+        ),
+        ("-np", "-np needs a value"),
+        ("--mca btl", "--mca needs a value"),
+        ("--tag-output=yes true", "--tag-output takes no value"),
+        (
+            "-np 4",
+            "no program given: rlaunch [options] PROGRAM [args]; see `rlaunch --help`",
+        ),
+        (
+            "",
+            "no program given: rlaunch [options] PROGRAM [args]; see `rlaunch --help`",
+        ),
+        (
+            "-np 1 a : -np 2 b",
+            "`:` (several programs in one job) is not in this version; if it is an argument, \
+             put `--` before the program",
+        ),
+        (
+            "doctor",
+            "`doctor` is not in this version; a program of that name runs as `./doctor` or after `--`",
+        ),
+        (
+            "--rankfile f true",
+            "--rankfile: rankfiles are not in this version",
+        ),
+        (
+            "--env some true",
+            "invalid value 'some' for '--env <WHICH>' [possible values: all, none]",
+        ),
+    ];
+    for (typed, text) in table {
+        assert_eq!(mistake(typed), text, "{typed}");
+    }
+}
+
+#[test]
+fn help_and_version() {
+    for (line, part) in [
+        ("--help", "Time limits"),
+        ("-h", "-hostfile hosts"),
+        ("-version", "rlaunch "),
+    ] {
+        match parse(words(line)) {
+            Ok(Request::Show(text)) => assert!(text.contains(part), "{line}: {text}"),
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn clap_agrees_with_its_table() {
+    Options::command().debug_assert();
+}
+
+/// A foreign word must not hide an option, and each stands once.
+#[test]
+fn words_are_unique() {
+    let mut seen = std::collections::BTreeSet::new();
+    for name in foreign::names() {
+        assert!(seen.insert(name.to_owned()), "{name} stands twice");
+    }
+    for argument in Options::command().get_arguments() {
+        for name in argument
+            .get_long()
+            .into_iter()
+            .chain(argument.get_all_aliases().unwrap_or_default())
+        {
+            assert!(seen.insert(name.to_owned()), "{name} stands twice");
+        }
+    }
+}
