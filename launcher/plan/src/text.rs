@@ -1,0 +1,99 @@
+//! Small helpers for messages.
+
+/// How many entries a list in a message shows before it says "and N more".
+const SHOWN_MAX: usize = 12;
+
+/// `1 slot`, `8 slots`
+pub(crate) fn count(number: u64, what: &str) -> String {
+    if number == 1 {
+        format!("1 {what}")
+    } else {
+        format!("{number} {what}s")
+    }
+}
+
+/// `a, b, c and 9 more`
+pub(crate) fn table(entries: impl ExactSizeIterator<Item = String>) -> String {
+    let total = entries.len();
+    let shown = if total > SHOWN_MAX {
+        SHOWN_MAX - 1
+    } else {
+        total
+    };
+    let mut text = entries.take(shown).collect::<Vec<_>>().join(", ");
+    if shown < total {
+        text.push_str(&format!(" and {} more", total - shown));
+    }
+    text
+}
+
+/// Ranks as ranges: `0-3, 7`. The input is in ascending order.
+pub(crate) fn ranges(ranks: &[u32]) -> String {
+    let mut parts: Vec<(u32, u32)> = Vec::new();
+    for &rank in ranks {
+        match parts.last_mut() {
+            Some((_, last)) if rank == *last + 1 => *last = rank,
+            _ => parts.push((rank, rank)),
+        }
+    }
+    table(parts.into_iter().map(|(first, last)| match last - first {
+        0 => first.to_string(),
+        1 => format!("{first}, {last}"),
+        _ => format!("{first}-{last}"),
+    }))
+}
+
+/// The word of `known` that `word` was probably meant to be.
+pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    let lower = word.to_ascii_lowercase();
+    let mut best: Option<(usize, &str)> = None;
+    for &candidate in known {
+        let distance = edit_distance(lower.as_bytes(), candidate.as_bytes());
+        let close = distance <= 2 && distance < candidate.len().min(lower.len());
+        if close && best.is_none_or(|(least, _)| distance < least) {
+            best = Some((distance, candidate));
+        }
+    }
+    best.map(|(_, candidate)| candidate)
+}
+
+fn edit_distance(a: &[u8], b: &[u8]) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, &left) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, &right) in b.iter().enumerate() {
+            let substituted = diagonal + usize::from(left != right);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_short() {
+        assert_eq!(ranges(&[]), "");
+        assert_eq!(ranges(&[0, 1, 2, 3, 7]), "0-3, 7");
+        assert_eq!(ranges(&[1, 2, 5, 6, 7]), "1, 2, 5-7");
+    }
+
+    #[test]
+    fn long_lists_are_cut() {
+        let text = table((0..40).map(|n| n.to_string()));
+        assert!(text.ends_with("10 and 29 more"), "{text}");
+    }
+
+    #[test]
+    fn near_misses_are_found() {
+        assert_eq!(nearest("slot", &["slots", "port"]), Some("slots"));
+        assert_eq!(nearest("Slots", &["slots", "port"]), Some("slots"));
+        assert_eq!(nearest("prt", &["slots", "port"]), Some("port"));
+        assert_eq!(nearest("gpus", &["slots", "port"]), None);
+        assert_eq!(nearest("x", &["slots", "port"]), None);
+    }
+}
