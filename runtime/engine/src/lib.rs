@@ -1,1 +1,33 @@
-//! The runtime that a rank links.
+//! The runtime that a rank links: a [`World`] of ranks, collectives and point to point between
+//! them, over shared memory inside a host and TCP between hosts.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), rlaunch_runtime::Error> {
+//! let world = rlaunch_runtime::init()?;
+//! let mut gradient = vec![1.0f32; 1000];
+//! world.all_reduce(&mut gradient, rlaunch_runtime::Op::Sum)?;
+//! println!("rank {} of {}: {}", world.rank(), world.size(), gradient[0]);
+//! world.finalize()
+//! # }
+//! ```
+//!
+//! What holds for every call:
+//! - It blocks until its result is there; no background thread exists, so a rank takes part only
+//!   while it is inside a call.
+//! - All ranks make the same collective calls in the same order. A difference is
+//!   [`Error::Mismatch`] on every rank, never garbage and never a hang.
+//! - After an error other than [`Error::Argument`] the world is poisoned: each later call returns
+//!   that first error again. Buffers of a failed call have undefined contents.
+//! - A world may be used from several threads; calls take turns. Two threads must not rely on each
+//!   other's progress inside one world.
+
+pub mod config;
+mod element;
+mod error;
+mod world;
+
+pub use config::Config;
+pub use element::Element;
+pub use error::{Error, Rank};
+pub use rlaunch_wire::{Collective, DType, Descriptor, Op};
+pub use world::{World, init};

@@ -1,0 +1,290 @@
+//! Who this rank is and how it finds the others, as read from the environment or given by hand.
+
+use std::{env, time::Duration};
+
+use rlaunch_wire::environment;
+
+use crate::Error;
+
+/// What a call may wait for its peers when RLAUNCH_TIMEOUT is not set. Long, since ranks legally
+/// drift apart (loading data, checkpoints); a dead peer is found within seconds regardless.
+pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(1800);
+/// What init may wait for all ranks when RLAUNCH_INIT_TIMEOUT is not set.
+pub const INIT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(300);
+
+/// How ranks find each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rendezvous {
+    /// This rank is the world.
+    Alone,
+    /// The agent that started this rank; its abstract socket's name.
+    Agent { socket: String },
+    /// Rank 0 listens on this host, the others connect there.
+    Star {
+        address: String,
+        /// Tried in order; rank 0 takes the first that is free. Never MASTER_PORT itself.
+        ports: Vec<u16>,
+        /// Tells this job's rank 0 from another's.
+        run_id: String,
+        /// Proven by both sides of each connection; without it anyone who knows `run_id` and
+        /// reaches the port can join.
+        secret: Option<String>,
+    },
+}
+
+/// Transports that this rank may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transports {
+    pub shm: bool,
+    pub tcp: bool,
+}
+
+/// All that a world is made from.
+#[derive(Debug, Clone)]
+pub struct Config {
+    pub rank: u32,
+    pub world_size: u32,
+    /// As the launcher counted it; else found from who shares this host.
+    pub local_rank: Option<u32>,
+    pub local_size: Option<u32>,
+    pub rendezvous: Rendezvous,
+    pub transports: Transports,
+    pub timeout: Duration,
+    pub init_timeout: Duration,
+    /// Algorithm by name, over the selection.
+    pub algorithm: Option<String>,
+}
+
+impl Config {
+    /// A world of one rank.
+    pub fn alone() -> Self {
+        Self {
+            rank: 0,
+            world_size: 1,
+            local_rank: None,
+            local_size: None,
+            rendezvous: Rendezvous::Alone,
+            transports: Transports {
+                shm: true,
+                tcp: true,
+            },
+            timeout: TIMEOUT_DEFAULT,
+            init_timeout: INIT_TIMEOUT_DEFAULT,
+            algorithm: None,
+        }
+    }
+
+    /// Reads what launchers set: RLAUNCH_AGENT, else MASTER_ADDR with RANK and WORLD_SIZE, else a
+    /// world of one.
+    pub fn from_environment() -> Result<Self, Error> {
+        Self::from_variables(|name| env::var(name).ok().filter(|value| !value.is_empty()))
+    }
+
+    /// The same from any source of variables; pure.
+    pub fn from_variables(read: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
+        let mut config = Self::alone();
+        let number = |name: &str| -> Result<Option<u32>, Error> {
+            let parse = |text: String| {
+                text.trim().parse().map_err(|_| {
+                    Error::Init(format!(
+                        "{name}={text:?} is not a number; unset it or correct it"
+                    ))
+                })
+            };
+            read(name).map(parse).transpose()
+        };
+        let seconds = |name: &str, default: Duration| -> Result<Duration, Error> {
+            let Some(text) = read(name) else {
+                return Ok(default);
+            };
+            match text.trim().parse::<f64>() {
+                Ok(value) if value > 0.0 && value < 1e9 => Ok(Duration::from_secs_f64(value)),
+                _ => Err(Error::Init(format!(
+                    "{name}={text:?} is not a number of seconds above 0"
+                ))),
+            }
+        };
+        let rank = number(environment::RANK)?;
+        let world_size = number(environment::WORLD_SIZE)?;
+        config.timeout = seconds(environment::RLAUNCH_TIMEOUT, TIMEOUT_DEFAULT)?;
+        config.init_timeout = seconds(environment::RLAUNCH_INIT_TIMEOUT, INIT_TIMEOUT_DEFAULT)?;
+        config.algorithm = read(environment::RLAUNCH_ALGO);
+        if let Some(text) = read(environment::RLAUNCH_TRANSPORT) {
+            config.transports = Transports::parse(&text)?;
+        }
+        match (rank, world_size) {
+            (Some(rank), Some(world_size)) => {
+                if rank >= world_size {
+                    return Err(Error::Init(format!(
+                        "RANK={rank} is outside WORLD_SIZE={world_size}; ranks count from 0"
+                    )));
+                }
+                if world_size > rlaunch_wire::limits::WORLD_MAX {
+                    return Err(Error::Init(format!(
+                        "WORLD_SIZE={world_size} is over the limit of {}",
+                        rlaunch_wire::limits::WORLD_MAX
+                    )));
+                }
+                (config.rank, config.world_size) = (rank, world_size);
+                config.local_rank = number(environment::LOCAL_RANK)?;
+                config.local_size = number(environment::LOCAL_WORLD_SIZE)?;
+                config.rendezvous = rendezvous(world_size, &read, number)?;
+                Ok(config)
+            }
+            (None, None) => Ok(config),
+            (Some(_), None) => Err(Error::Init("RANK is set but WORLD_SIZE is not".into())),
+            (None, Some(1)) => Ok(config),
+            (None, Some(size)) => Err(Error::Init(format!(
+                "WORLD_SIZE={size} is set but RANK is not"
+            ))),
+        }
+    }
+}
+
+impl Transports {
+    /// `shm,tcp`
+    fn parse(text: &str) -> Result<Self, Error> {
+        let mut transports = Self {
+            shm: false,
+            tcp: false,
+        };
+        for word in text.split(',').map(str::trim) {
+            match word {
+                "shm" => transports.shm = true,
+                "tcp" => transports.tcp = true,
+                _ => {
+                    return Err(Error::Init(format!(
+                        "{}={text:?}: {word:?} is no transport; there are shm and tcp",
+                        environment::RLAUNCH_TRANSPORT
+                    )));
+                }
+            }
+        }
+        Ok(transports)
+    }
+}
+
+fn rendezvous(
+    world_size: u32,
+    read: &impl Fn(&str) -> Option<String>,
+    number: impl Fn(&str) -> Result<Option<u32>, Error>,
+) -> Result<Rendezvous, Error> {
+    if let Some(socket) = read(environment::RLAUNCH_AGENT) {
+        return Ok(Rendezvous::Agent { socket });
+    }
+    let Some(address) = read(environment::MASTER_ADDR) else {
+        if world_size == 1 {
+            return Ok(Rendezvous::Alone);
+        }
+        return Err(Error::Init(format!(
+            "WORLD_SIZE={world_size}, but neither RLAUNCH_AGENT nor MASTER_ADDR is set; start \
+             with rlaunch or torchrun, or set MASTER_ADDR and MASTER_PORT on every rank"
+        )));
+    };
+    let master_port = number(environment::MASTER_PORT)?;
+    let ports = match (number(environment::RLAUNCH_PORT)?, master_port) {
+        (Some(port), _) => vec![port_number(environment::RLAUNCH_PORT, port)?],
+        (None, Some(master)) => derived_ports(port_number(environment::MASTER_PORT, master)?),
+        (None, None) => {
+            return Err(Error::Init(
+                "MASTER_ADDR is set but neither MASTER_PORT nor RLAUNCH_PORT is".into(),
+            ));
+        }
+    };
+    // What all ranks of one run share and another run on the same address does not.
+    let run_id = [
+        environment::RLAUNCH_JOB_ID,
+        environment::TORCHELASTIC_RUN_ID,
+    ]
+    .into_iter()
+    .chain([environment::TORCHELASTIC_RESTART_COUNT])
+    .filter_map(|name| read(name).map(|value| format!("{name}={value};")))
+    .collect::<String>()
+        + &format!("{address}:{};{world_size}", master_port.unwrap_or(0));
+    Ok(Rendezvous::Star {
+        address,
+        ports,
+        run_id,
+        secret: read(environment::RLAUNCH_SECRET),
+    })
+}
+
+fn port_number(name: &str, value: u32) -> Result<u16, Error> {
+    match u16::try_from(value) {
+        Ok(port) if port > 0 => Ok(port),
+        _ => Err(Error::Init(format!(
+            "{name}={value} is not a port (1 to 65535)"
+        ))),
+    }
+}
+
+/// Ports beside MASTER_PORT, which itself belongs to torch's store.
+fn derived_ports(master: u16) -> Vec<u16> {
+    const TRIED: u16 = 16;
+    const LOWEST: u16 = 1024;
+    (1..=TRIED)
+        .map(|step| {
+            let port = u32::from(master) + u32::from(step);
+            // Past the end the count goes on from the unprivileged start.
+            u16::try_from(port).unwrap_or((port - 65_536) as u16 + LOWEST)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(variables: &[(&str, &str)]) -> Result<Config, Error> {
+        Config::from_variables(|name| {
+            variables
+                .iter()
+                .find(|(key, _)| *key == name)
+                .map(|(_, value)| (*value).into())
+        })
+    }
+
+    #[test]
+    fn nothing_set_is_a_world_of_one() {
+        let config = parse(&[]).unwrap();
+        assert_eq!((config.rank, config.world_size), (0, 1));
+        assert_eq!(config.rendezvous, Rendezvous::Alone);
+    }
+
+    #[test]
+    fn master_port_itself_is_never_a_candidate() {
+        for master in [1, 29_500, 65_520, 65_535] {
+            assert!(!derived_ports(master).contains(&master));
+        }
+    }
+
+    #[test]
+    fn agent_comes_before_master() {
+        let config = parse(&[
+            ("RANK", "1"),
+            ("WORLD_SIZE", "2"),
+            ("RLAUNCH_AGENT", "x"),
+            ("MASTER_ADDR", "h"),
+        ]);
+        assert_eq!(
+            config.unwrap().rendezvous,
+            Rendezvous::Agent { socket: "x".into() }
+        );
+    }
+
+    #[test]
+    fn wrong_values_are_named() {
+        let cases: &[(&[(&str, &str)], &str)] = &[
+            (&[("RANK", "x"), ("WORLD_SIZE", "2")], "RANK"),
+            (&[("RANK", "2"), ("WORLD_SIZE", "2")], "outside"),
+            (&[("RANK", "0"), ("WORLD_SIZE", "2")], "MASTER_ADDR"),
+            (&[("WORLD_SIZE", "2")], "RANK is not"),
+            (&[("RLAUNCH_TRANSPORT", "shm,foo")], "foo"),
+            (&[("RLAUNCH_TIMEOUT", "-1")], "RLAUNCH_TIMEOUT"),
+        ];
+        for (variables, expected) in cases {
+            let text = parse(variables).unwrap_err().to_string();
+            assert!(text.contains(expected), "{text}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What can go wrong in a rank, said so that the user can act on it.
+
+use std::{fmt, time::Duration};
+
+use rlaunch_wire::Descriptor;
+
+/// A rank and where it runs, for messages.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Rank {
+    pub rank: u32,
+    pub host: String,
+    pub pid: u32,
+}
+
+/// `rank 3 (host node7, pid 4242)`
+impl fmt::Display for Rank {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "rank {} (host {}, pid {})",
+            self.rank, self.host, self.pid
+        )
+    }
+}
+
+/// Why a call failed. All but [`Error::Argument`] poison the world.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Two ranks made different calls at the same place of their sequence: another collective,
+    /// count, type, reduction or root. Cause: the program's ranks took different branches, or hold
+    /// data of different shapes. Compare the two calls that the message names.
+    #[error(
+        "ranks disagree: {left_rank} called {left}, but {right_rank} called {right}; \
+             hint: all ranks must make the same calls in the same order"
+    )]
+    Mismatch {
+        left_rank: Rank,
+        left: Descriptor,
+        right_rank: Rank,
+        right: Descriptor,
+    },
+
+    /// A rank's process died, or its host is gone. Cause: see that rank's own output; under
+    /// rlaunch the launcher's verdict tells it.
+    #[error("{peer} failed: {cause}; this rank was in {during}; hint: look at that rank's output")]
+    PeerFailed {
+        peer: Rank,
+        cause: String,
+        during: String,
+    },
+
+    /// A rank finalized, or dropped its world, while others still counted on it. Cause: its
+    /// program made fewer calls than the others.
+    #[error(
+        "{peer} has left the job; this rank was in {during}; \
+             hint: all ranks must make the same calls before they finalize"
+    )]
+    PeerLeft { peer: Rank, during: String },
+
+    /// Peers did not come within RLAUNCH_TIMEOUT. Cause: a stopped or very slow rank, or a program
+    /// in which they never make the matching call.
+    #[error(
+        "{during} waited {waited:?} for {}; hint: see what they do (py-spy, gdb), or raise \
+             RLAUNCH_TIMEOUT (seconds)",
+        list(missing)
+    )]
+    Timeout {
+        during: String,
+        waited: Duration,
+        missing: Vec<Rank>,
+    },
+
+    /// The world could not be formed. The text says what to do.
+    #[error("can't join the job: {0}")]
+    Init(String),
+
+    /// This call's arguments can't be right on any rank, whatever the others do: lengths that
+    /// don't fit, a rank outside the world. Nothing was sent; the world stays usable.
+    #[error("{0}")]
+    Argument(String),
+
+    /// A received message is longer or of another type than the receiver's buffer.
+    #[error(
+        "{peer} sent {sent}, but this rank receives {expected}; \
+             hint: send and recv must agree on count and type"
+    )]
+    MessageMismatch {
+        peer: Rank,
+        sent: Descriptor,
+        expected: Descriptor,
+    },
+
+    /// The connection to a peer broke in a way that is no peer's death: bytes that no rank of this
+    /// version writes, no memory left for shared segments, a network error.
+    #[error("connection to {peer}: {cause}")]
+    Connection { peer: Rank, cause: String },
+
+    /// The world was finalized already.
+    #[error("this world is finalized")]
+    Finalized,
+}
+
+fn list(ranks: &[Rank]) -> String {
+    const SHOWN_MAX: usize = 8;
+    let mut text: Vec<String> = ranks.iter().take(SHOWN_MAX).map(Rank::to_string).collect();
+    if ranks.len() > SHOWN_MAX {
+        text.push(format!("{} more", ranks.len() - SHOWN_MAX));
+    }
+    if text.is_empty() {
+        "its peers".into()
+    } else {
+        text.join(", ")
+    }
+}
