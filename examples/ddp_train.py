@@ -29,7 +29,7 @@ def main():
     images, digits = load_digits()
     train = images[:TRAINING_SAMPLES], digits[:TRAINING_SAMPLES]
     test = images[TRAINING_SAMPLES:], digits[TRAINING_SAMPLES:]
-    layers = [torch.nn.Linear(64, 32), torch.nn.Tanh(), torch.nn.Linear(32, 10)]
+    layers = [torch.nn.Linear(64, 64), torch.nn.Tanh(), torch.nn.Linear(64, 10)]
     model = DistributedDataParallel(torch.nn.Sequential(*layers).double())
     optimizer = torch.optim.SGD(model.parameters(), lr=options.lr)
 
@@ -50,8 +50,8 @@ def main():
 def parse_options():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--epochs", type=int, default=20)
-    parser.add_argument("--lr", type=float, default=0.5, help="learning rate")
-    parser.add_argument("--batch", type=int, default=64, help="samples a step, over all ranks")
+    parser.add_argument("--lr", type=float, default=0.2, help="learning rate")
+    parser.add_argument("--batch", type=int, default=32, help="samples a step, over all ranks")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true", help="one line of JSON instead of a table")
     return parser.parse_args()

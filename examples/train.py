@@ -50,9 +50,9 @@ def main():
 def parse_options():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--epochs", type=int, default=20)
-    parser.add_argument("--lr", type=float, default=0.5, help="learning rate")
-    parser.add_argument("--batch", type=int, default=64, help="samples a step, over all ranks")
-    parser.add_argument("--hidden", type=int, default=32, help="width of the hidden layer")
+    parser.add_argument("--lr", type=float, default=0.2, help="learning rate")
+    parser.add_argument("--batch", type=int, default=32, help="samples a step, over all ranks")
+    parser.add_argument("--hidden", type=int, default=64, help="width of the hidden layer")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true", help="one line of JSON instead of a table")
     return parser.parse_args()
