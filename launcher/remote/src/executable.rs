@@ -1,0 +1,191 @@
+//! What is pushed to hosts: a stripped copy of this executable, and `--agent`'s.
+//!
+//! An agent needs of its file only what the kernel and the loader map, so the copy ends behind the
+//! last loadable segment, and the header's reference to the sections is cleared. That takes no
+//! tools, and keeps 9 of 10 bytes of a build with debug information at home.
+//!
+//! The build is the first half of the SHA-256 of the copy *behind the ELF header*: a host can
+//! compute it from a whole file too, with `tail -c +65 | head -c N | sha256sum`, and so see whether
+//! the file at the launcher's own path is the same build.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use sha2::{Digest, Sha256};
+
+use crate::error::ReachCause;
+
+/// Of a 64-bit ELF file; the part that differs between a file and its stripped copy.
+pub(crate) const HEADER_BYTES: usize = 64;
+/// Larger than any build of ours; a wrong `--agent` is not read into memory.
+const FILE_MAX_BYTES: u64 = 1 << 30;
+const BUILD_CHARACTERS: usize = 32;
+
+/// One executable, ready to be pushed.
+pub(crate) struct Agent {
+    /// As `uname -m` says it.
+    pub(crate) machine: &'static str,
+    pub(crate) build: String,
+    pub(crate) bytes: Arc<Vec<u8>>,
+    /// Where it may be found on hosts that share a file system with this one.
+    pub(crate) path: Option<PathBuf>,
+    packed: OnceLock<Arc<Vec<u8>>>,
+}
+
+/// At most one for each kind of machine.
+pub(crate) struct Agents(Vec<Arc<Agent>>);
+
+impl Agents {
+    /// Reads, strips and hashes; once in the life of the process for each `--agent`. Blocking.
+    pub(crate) fn load(agent_path: Option<&Path>) -> Result<Arc<Self>, ReachCause> {
+        static LOADED: Mutex<Option<HashMap<Option<PathBuf>, Arc<Agents>>>> = Mutex::new(None);
+        // Held while loading: the others wait for the one result instead of hashing beside it.
+        let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+        let loaded = loaded.get_or_insert_default();
+        let key = agent_path.map(Path::to_owned);
+        if let Some(agents) = loaded.get(&key) {
+            return Ok(Arc::clone(agents));
+        }
+        let own = Agent::read(Path::new("/proc/self/exe"), own_path());
+        let agents = match agent_path {
+            None => vec![Arc::new(own?)],
+            Some(path) => {
+                let given = Agent::read(path, fs::canonicalize(path).ok())?;
+                let own = own.ok().filter(|own| own.machine != given.machine);
+                std::iter::once(given).chain(own).map(Arc::new).collect()
+            }
+        };
+        let agents = Arc::new(Self(agents));
+        loaded.insert(key, Arc::clone(&agents));
+        Ok(agents)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Agent>> {
+        self.0.iter()
+    }
+
+    pub(crate) fn for_machine(&self, machine: &str) -> Option<&Arc<Agent>> {
+        self.0.iter().find(|agent| agent.machine == machine)
+    }
+
+    pub(crate) fn has_build(&self, build: &str) -> bool {
+        self.0.iter().any(|agent| agent.build == build)
+    }
+
+    pub(crate) fn machines(&self) -> String {
+        self.0
+            .iter()
+            .map(|agent| agent.machine)
+            .collect::<Vec<_>>()
+            .join(", ")
+    }
+
+    pub(crate) fn builds(&self) -> String {
+        self.0
+            .iter()
+            .map(|agent| agent.build.as_str())
+            .collect::<Vec<_>>()
+            .join(", ")
+    }
+}
+
+impl Agent {
+    fn read(path: &Path, shown: Option<PathBuf>) -> Result<Self, ReachCause> {
+        let failed = |reason: String| ReachCause::File {
+            path: path.to_owned(),
+            reason,
+        };
+        let length = fs::metadata(path)
+            .map_err(|error| failed(error.to_string()))?
+            .len();
+        if length > FILE_MAX_BYTES {
+            return Err(failed("too large for an executable of ours".into()));
+        }
+        let file = fs::read(path).map_err(|error| failed(error.to_string()))?;
+        Self::from_file(file, shown).map_err(failed)
+    }
+
+    fn from_file(mut file: Vec<u8>, path: Option<PathBuf>) -> Result<Self, String> {
+        let machine = strip(&mut file)?;
+        let hash = Sha256::digest(&file[HEADER_BYTES..]);
+        let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Self {
+            machine,
+            build: hash[..BUILD_CHARACTERS].to_owned(),
+            bytes: Arc::new(file),
+            path,
+            packed: OnceLock::new(),
+        })
+    }
+
+    /// Gzip of the bytes, made at the first call.
+    pub(crate) fn packed(&self) -> Arc<Vec<u8>> {
+        let pack = || {
+            let level = flate2::Compression::new(4);
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
+            encoder
+                .write_all(&self.bytes)
+                .expect("a Vec takes all that is written");
+            Arc::new(encoder.finish().expect("a Vec takes all that is written"))
+        };
+        Arc::clone(self.packed.get_or_init(pack))
+    }
+}
+
+fn own_path() -> Option<PathBuf> {
+    let path = fs::read_link("/proc/self/exe").ok()?;
+    // A file that was removed or replaced meanwhile reads as `… (deleted)`, which is no file.
+    path.is_file().then_some(path)
+}
+
+/// Cuts `file` behind what is loaded and gives its machine.
+fn strip(file: &mut Vec<u8>) -> Result<&'static str, String> {
+    let wrong = || String::from("not a 64-bit little-endian ELF executable");
+    if file.len() < HEADER_BYTES || !file.starts_with(b"\x7fELF\x02\x01") {
+        return Err(wrong());
+    }
+    let machine = match number(file, 18, 2).ok_or_else(wrong)? {
+        62 => "x86_64",
+        183 => "aarch64",
+        243 => "riscv64",
+        other => return Err(format!("an ELF file for a machine unknown here ({other})")),
+    };
+    let end = loaded_end(file).ok_or_else(wrong)?;
+    file.truncate(end);
+    // e_shoff, e_shnum, e_shstrndx.
+    file[40..48].fill(0);
+    file[60..64].fill(0);
+    Ok(machine)
+}
+
+/// Where the last byte ends that the program headers, or any segment in the file, refer to.
+fn loaded_end(file: &[u8]) -> Option<usize> {
+    const LOAD: usize = 1;
+    let table = number(file, 32, 8)?;
+    let entry_bytes = number(file, 54, 2)?;
+    let entries = number(file, 56, 2)?;
+    if entry_bytes < 56 || entries == 0 {
+        return None;
+    }
+    let mut end = table.checked_add(entry_bytes.checked_mul(entries)?)?;
+    let mut loads = 0;
+    for index in 0..entries {
+        let entry = table + index * entry_bytes;
+        let segment_end = number(file, entry + 8, 8)?.checked_add(number(file, entry + 32, 8)?)?;
+        end = end.max(segment_end);
+        loads += usize::from(number(file, entry, 4)? == LOAD);
+    }
+    (loads > 0 && end <= file.len()).then_some(end)
+}
+
+fn number(file: &[u8], offset: usize, length: usize) -> Option<usize> {
+    let bytes = file.get(offset..offset.checked_add(length)?)?;
+    let value = bytes
+        .iter()
+        .rev()
+        .fold(0u64, |value, byte| value << 8 | u64::from(*byte));
+    usize::try_from(value).ok()
+}

@@ -1,0 +1,143 @@
+//! This machine: an agent at the other end of a socket pair.
+//!
+//! The agent is this very executable, started by `/proc/self/exe`, which works also when the file
+//! was replaced or removed meanwhile. Its stdin and stdout are one socket; there is no ssh, no
+//! shell and no hash on this path, for a launch here has to be quick. Dropping the stream is all it
+//! takes to end the agent: it sees the end of its stdin. It is never killed from here, for its
+//! keeper has ranks to end first. It gets a process group of its own, so that the terminal's ^C
+//! reaches the launcher alone, which then ends the job in order.
+
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::pin::Pin;
+use std::process::Stdio;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::UnixStream;
+use tokio::process::{Child, Command};
+
+use crate::bootstrap::{self, Raw};
+use crate::diagnostics;
+use crate::error::{ReachCause, ReachError};
+use crate::target::{Connection, HostTarget, RemoteOptions};
+
+/// The build that local agents give: there is but one executable.
+const BUILD: &str = "local";
+
+/// Whether `name` means this machine: its host name, `localhost`, or an address that it has.
+pub fn is_this_machine(name: &str) -> bool {
+    if name.eq_ignore_ascii_case("localhost") {
+        return true;
+    }
+    if let Ok(address) = name.parse::<IpAddr>() {
+        return is_own_address(address);
+    }
+    nix::unistd::gethostname().is_ok_and(|own| {
+        own.to_str()
+            .is_some_and(|own| own.eq_ignore_ascii_case(name))
+    })
+}
+
+pub(crate) async fn connect(
+    target: &HostTarget,
+    options: &RemoteOptions,
+) -> Result<Connection, ReachError> {
+    let failed = |error: io::Error| ReachError::new(target, ReachCause::Local(error.to_string()));
+    let raw = start().map_err(failed)?;
+    bootstrap::greet(target, raw, BUILD, options.greeting_timeout).await
+}
+
+fn start() -> io::Result<Raw> {
+    let (here, there) = StdUnixStream::pair()?;
+    here.set_nonblocking(true)?;
+    let there_too = there.try_clone()?;
+    let mut child = Command::new("/proc/self/exe")
+        .args(["agent", "--build", BUILD])
+        .stdin(Stdio::from(OwnedFd::from(there)))
+        .stdout(Stdio::from(OwnedFd::from(there_too)))
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()?;
+    let stderr = child.stderr.take().expect("stderr was asked to be piped");
+    Ok(Raw {
+        io: Box::new(LocalStream {
+            stream: UnixStream::from_std(here)?,
+            _child: child,
+        }),
+        peer_address: None,
+        local_address: None,
+        carrier: "local",
+        diagnostics: diagnostics::spawn_reader(stderr),
+        ending: None,
+        notes: Vec::new(),
+    })
+}
+
+/// The launcher's end, with the child that tokio reaps once it is dropped and dead.
+struct LocalStream {
+    stream: UnixStream,
+    _child: Child,
+}
+
+impl AsyncRead for LocalStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for LocalStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+fn is_own_address(address: IpAddr) -> bool {
+    if address.is_loopback() {
+        return true;
+    }
+    let Ok(interfaces) = nix::ifaddrs::getifaddrs() else {
+        return false;
+    };
+    interfaces
+        .filter_map(|interface| interface.address)
+        .any(|own| {
+            let v4 = own.as_sockaddr_in().map(|own| IpAddr::from(own.ip()));
+            let v6 = own.as_sockaddr_in6().map(|own| IpAddr::from(own.ip()));
+            v4.or(v6) == Some(address)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_is_known_by_name_and_address() {
+        let own = nix::unistd::gethostname().unwrap();
+        for name in ["localhost", "LOCALHOST", "127.0.0.1", own.to_str().unwrap()] {
+            assert!(is_this_machine(name), "{name}");
+        }
+        for name in ["192.0.2.1", "0.0.0.0", "localhost2", ""] {
+            assert!(!is_this_machine(name), "{name}");
+        }
+    }
+}
