@@ -280,7 +280,7 @@ pub struct Broadcast {
 pub struct FromAgent {
     #[prost(
         oneof = "from_agent::Message",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14"
     )]
     pub message: ::core::option::Option<from_agent::Message>,
 }
@@ -315,6 +315,8 @@ pub mod from_agent {
         Finished(super::Finished),
         #[prost(message, tag = "13")]
         Left(super::Left),
+        #[prost(message, tag = "14")]
+        StdinTaken(super::StdinTaken),
     }
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -394,6 +396,13 @@ pub struct Joined {
 pub struct Left {
     #[prost(uint32, tag = "1")]
     pub rank: u32,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StdinTaken {
+    #[prost(uint32, tag = "1")]
+    pub rank: u32,
+    #[prost(uint64, tag = "2")]
+    pub bytes: u64,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LaunchFailed {
