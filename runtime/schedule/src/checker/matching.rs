@@ -66,8 +66,14 @@ impl Matches {
                     Some(Partner {
                         place,
                         previous_recv,
+                        next_recv: None,
                     })
                 };
+                if let Some(previous) = previous_recv
+                    && let Some(entry) = at(&mut partners, previous)
+                {
+                    entry.next_recv = Some(*recv);
+                }
                 *at(&mut partners, *send) = partner(*recv);
                 *at(&mut partners, *recv) = partner(*send);
                 previous_recv = Some(*recv);

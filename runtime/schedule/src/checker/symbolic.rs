@@ -15,7 +15,7 @@ pub(super) fn check(
     matches: &Matches,
 ) -> Result<(), Violation> {
     let mut run = Run::new(collective, programs, matches);
-    run.to_the_end()?;
+    run.finish()?;
     for rank in 0..programs.len() {
         run.check_result(collective, root, rank)?;
     }
@@ -91,7 +91,7 @@ impl<'a> Run<'a> {
         run
     }
 
-    fn to_the_end(&mut self) -> Result<(), Violation> {
+    fn finish(&mut self) -> Result<(), Violation> {
         while let Some(place) = self.ready.pop() {
             self.visit(place)?;
         }
