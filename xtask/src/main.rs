@@ -2,14 +2,19 @@
 //!
 //! Standard library only, so that the first command on a fresh machine starts in seconds.
 
+#![allow(unreachable_pub, reason = "a program: `pub` says what a module offers the others")]
+
 mod check;
 mod demo;
 mod paths;
+mod python_env;
 mod sh;
+mod stage;
 mod system;
 mod test;
+mod torch;
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 const HELP: &str = "\
 cargo x <command>
@@ -34,6 +39,7 @@ fn main() -> ExitCode {
         "demo" => demo::run(rest),
         "test" => test::run(rest),
         "check" => check::run(rest),
+        "hosts" => hosts(rest),
         "gen" => check::generated::run(rest),
         "help" | "-h" | "--help" => {
             print!("{HELP}");
@@ -48,4 +54,19 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Builds the launcher and the harness's program, and hands over to it.
+fn hosts(arguments: &[String]) -> Result<(), String> {
+    system::ensure_build()?;
+    system::ensure_hosts()?;
+    sh::run(&mut sh::cargo([
+        "build",
+        "--quiet",
+        "--package",
+        "rlaunch-harness",
+        "--bin",
+        "hosts",
+    ]))?;
+    sh::run(Command::new(paths::built("hosts")).args(arguments))
 }
