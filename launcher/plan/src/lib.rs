@@ -17,6 +17,7 @@ pub mod host;
 pub mod hostfile;
 pub mod map;
 pub mod placement;
+mod spec;
 pub mod supervise;
 mod text;
 pub mod verdict;

@@ -43,6 +43,26 @@ pub(crate) fn ranges(ranks: &[u32]) -> String {
     }))
 }
 
+/// Longest word a message repeats.
+const WORD_MAX_CHARACTERS: usize = 60;
+
+/// A word of the user's as messages repeat it: one line, printable, not endless.
+pub(crate) fn show(word: &str) -> String {
+    let mut shown = String::new();
+    for (index, character) in word.chars().enumerate() {
+        if index == WORD_MAX_CHARACTERS {
+            shown.push('…');
+            break;
+        }
+        if character.is_control() || character == '\u{feff}' {
+            shown.extend(character.escape_unicode());
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
 /// The word of `known` that `word` was probably meant to be.
 pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let lower = word.to_ascii_lowercase();

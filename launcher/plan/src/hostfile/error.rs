@@ -10,6 +10,8 @@ pub enum HostfileError {
     Empty { file: String },
     #[error("{file}: {bytes} bytes is too long for a hostfile; is it the right file?")]
     TooLong { file: String, bytes: usize },
+    #[error("{file}: this is UTF-16; save it as UTF-8 text")]
+    Utf16 { file: String },
     #[error("{file}:{line}:{column}: {error}")]
     Line {
         file: String,
