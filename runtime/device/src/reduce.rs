@@ -50,9 +50,23 @@ pub unsafe fn reduce_raw(
 /// # Safety
 /// As [`reduce_raw`].
 unsafe fn reduce_typed<T: Arithmetic>(op: Op, dst: *mut T, a: *const T, b: *const T, count: usize) {
-    // SAFETY: the caller's promise; each kernel is called only where its features were found.
+    // SAFETY: the caller's promise; `detect` names only what the processor has.
+    unsafe { reduce_at(Level::detect(), op, dst, a, b, count) }
+}
+
+/// # Safety
+/// As [`reduce_raw`], on a processor of this level.
+unsafe fn reduce_at<T: Arithmetic>(
+    level: Level,
+    op: Op,
+    dst: *mut T,
+    a: *const T,
+    b: *const T,
+    count: usize,
+) {
+    // SAFETY: the caller's promise.
     unsafe {
-        match Level::detect() {
+        match level {
             #[cfg(target_arch = "x86_64")]
             Level::Avx512 => reduce_avx512(op, dst, a, b, count),
             #[cfg(target_arch = "x86_64")]
@@ -195,5 +209,52 @@ unsafe fn blocks<T: Arithmetic>(
             let (x, y) = (a.add(at).read_unaligned(), b.add(at).read_unaligned());
             dst.add(at).write_unaligned(op(x, y));
         }
+    }
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    fn check_levels<T: Arithmetic>(elements: impl Fn(i64) -> T, bits: impl Fn(T) -> u64) {
+        let a: Vec<T> = (0..333)
+            .map(|at| elements(at * 7919 % 1013 - 500))
+            .collect();
+        let b: Vec<T> = (0..333)
+            .map(|at| elements(at * 104_729 % 997 - 498))
+            .collect();
+        let run = |level, op| {
+            let mut result = vec![T::ZERO; a.len()];
+            // SAFETY: three vectors of one length, on a processor that is at least of `level`.
+            unsafe {
+                reduce_at(
+                    level,
+                    op,
+                    result.as_mut_ptr(),
+                    a.as_ptr(),
+                    b.as_ptr(),
+                    a.len(),
+                );
+            }
+            result.into_iter().map(&bits).collect::<Vec<_>>()
+        };
+        for &op in Op::ALL {
+            let expected = run(Level::Baseline, op);
+            if Level::detect() != Level::Baseline {
+                assert_eq!(run(Level::Avx2, op), expected, "{op} with AVX2");
+            }
+            if Level::detect() == Level::Avx512 {
+                assert_eq!(run(Level::Avx512, op), expected, "{op} with AVX-512");
+            }
+        }
+    }
+
+    /// A job may span processors of different levels: they must not differ in a bit.
+    #[test]
+    fn all_levels_give_the_same_bits() {
+        check_levels(|x| x as i32 * 5_000_011, |x| u64::from(x as u32));
+        check_levels(|x| x.wrapping_mul(0x1234_5678_9ABC_DEF1), |x| x as u64);
+        check_levels(|x| x as f32 / 7.0, |x| u64::from(x.to_bits()));
+        check_levels(|x| x as f64 / 7.0, f64::to_bits);
     }
 }
