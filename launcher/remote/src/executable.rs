@@ -32,7 +32,7 @@ pub(crate) struct Agent {
     pub(crate) bytes: Arc<Vec<u8>>,
     /// Where it may be found on hosts that share a file system with this one.
     pub(crate) path: Option<PathBuf>,
-    packed: OnceLock<Arc<Vec<u8>>>,
+    pub(crate) packed: OnceLock<Arc<Vec<u8>>>,
 }
 
 /// At most one for each kind of machine.
@@ -61,6 +61,11 @@ impl Agents {
         let agents = Arc::new(Self(agents));
         loaded.insert(key, Arc::clone(&agents));
         Ok(agents)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn from_parts(agents: Vec<Arc<Agent>>) -> Self {
+        Self(agents)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Agent>> {
@@ -110,15 +115,19 @@ impl Agent {
 
     fn from_file(mut file: Vec<u8>, path: Option<PathBuf>) -> Result<Self, String> {
         let machine = strip(&mut file)?;
-        let hash = Sha256::digest(&file[HEADER_BYTES..]);
+        Ok(Self::from_parts(machine, file, path))
+    }
+
+    pub(crate) fn from_parts(machine: &'static str, bytes: Vec<u8>, path: Option<PathBuf>) -> Self {
+        let hash = Sha256::digest(&bytes[HEADER_BYTES..]);
         let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self {
+        Self {
             machine,
             build: hash[..BUILD_CHARACTERS].to_owned(),
-            bytes: Arc::new(file),
+            bytes: Arc::new(bytes),
             path,
             packed: OnceLock::new(),
-        })
+        }
     }
 
     /// Gzip of the bytes, made at the first call.
@@ -188,4 +197,58 @@ fn number(file: &[u8], offset: usize, length: usize) -> Option<usize> {
         .rev()
         .fold(0u64, |value, byte| value << 8 | u64::from(*byte));
     usize::try_from(value).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn the_stripped_copy_of_a_program_runs_and_is_smaller() {
+        let own = std::env::current_exe().unwrap();
+        let agent = Agent::read(&own, None).unwrap();
+        let whole = fs::metadata(&own).unwrap().len();
+        assert!(
+            (agent.bytes.len() as u64) < whole,
+            "{} of {whole}",
+            agent.bytes.len()
+        );
+        let copy = tempfile::NamedTempFile::new().unwrap().into_temp_path();
+        fs::write(&copy, &*agent.bytes).unwrap();
+        fs::set_permissions(&copy, fs::Permissions::from_mode(0o700)).unwrap();
+        let output = std::process::Command::new(&*copy)
+            .arg("--list")
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        // The copy of the copy is the same build.
+        assert_eq!(Agent::read(&copy, None).unwrap().build, agent.build);
+    }
+
+    #[test]
+    fn what_is_no_program_is_refused_whatever_its_bytes() {
+        let whole = fs::read("/bin/true").unwrap();
+        assert!(strip(&mut whole.clone()).is_ok());
+        for length in [0, 10, 63, 64, 100, 200, 1000] {
+            assert!(strip(&mut whole[..length].to_vec()).is_err(), "{length}");
+        }
+        assert!(strip(&mut b"#!/bin/sh\n".repeat(20)).is_err());
+        // Any header field may be wild; none may panic.
+        for offset in 0..HEADER_BYTES + 128 {
+            let mut wild = whole.clone();
+            wild[offset] = 0xff;
+            let _ = strip(&mut wild);
+        }
+    }
+
+    #[test]
+    fn loading_twice_gives_the_same_agents() {
+        let first = Agents::load(None).unwrap();
+        assert!(Arc::ptr_eq(&first, &Agents::load(None).unwrap()));
+        assert!(first.for_machine(std::env::consts::ARCH).is_some());
+        let error = Agents::load(Some(Path::new("/nonexistent"))).err().unwrap();
+        assert!(error.to_string().contains("/nonexistent"), "{error}");
+    }
 }

@@ -15,6 +15,8 @@
 mod greeting;
 mod push;
 mod script;
+#[cfg(test)]
+mod tests;
 
 use std::net::IpAddr;
 use std::time::Duration;

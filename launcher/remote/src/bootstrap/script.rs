@@ -1,7 +1,98 @@
 //! The command that a login shell runs: `exec /bin/sh -c '…'`.
+//!
+//! The login shell may be anything (bash, tcsh, fish, busybox), so what it sees is one quoted word
+//! without `'`, `!`, newline or a doubled backslash, which all of them take alike. Inside is plain
+//! POSIX shell with the tools that every system has: `uname id ls tail head mkdir mv rm chmod`;
+//! `gzip`, `sha256sum`, `find` are used if they are there.
+//!
+//! What it does, in this order:
+//! 1. takes the build that fits `uname -m`, or refuses;
+//! 2. runs the launcher's own path, if what stands there is the same build (shared file system);
+//! 3. runs `~/.cache/rlaunch/BUILD/rlaunch`, then `/tmp/rlaunch-UID/BUILD/rlaunch`, if folder and
+//!    file are this user's and writable by nobody else;
+//! 4. finds the first of these two folders that it owns, that has room, and from which programs may
+//!    run (tried with an empty file, then with as many zeros as the agent has bytes); asks for the
+//!    executable, unpacks it under a name of its own, checks it against BUILD, renames it; drops
+//!    the oldest builds; and runs it.
 
-use crate::executable::Agents;
+use crate::executable::{Agent, Agents, HEADER_BYTES};
 
-pub(super) fn command(_agents: &Agents) -> String {
-    String::new()
+use super::greeting::{PUSH, REFUSAL};
+
+/// Builds kept in a folder: the newest, this one included.
+const BUILDS_KEPT: usize = 4;
+
+pub(super) fn command(agents: &Agents) -> String {
+    command_with(agents, "/tmp")
 }
+
+/// The parent of the second folder is an argument for the tests' sake.
+pub(super) fn command_with(agents: &Agents, temporary: &str) -> String {
+    let cases: Vec<_> = agents.iter().map(|agent| case(agent)).collect();
+    let script = SCRIPT
+        .join(" ")
+        .replace("PUSH", PUSH)
+        .replace("REFUSAL", REFUSAL)
+        .replace("BODY", &(HEADER_BYTES + 1).to_string())
+        .replace("DROPPED", &(BUILDS_KEPT + 1).to_string())
+        .replace("TEMPORARY", temporary)
+        .replace("CASES", &cases.join(" "));
+    let forbidden = |character| matches!(character, '\'' | '!' | '\n');
+    assert!(
+        !script.contains(forbidden) && !script.contains(r"\\"),
+        "a login shell would choke"
+    );
+    format!("exec /bin/sh -c '{script}'")
+}
+
+/// `_b`: build, `_s`: bytes, `_o`: where it may be found as it is.
+fn case(agent: &Agent) -> String {
+    let plain =
+        |character: char| character.is_ascii_alphanumeric() || "/._-+,=@: ".contains(character);
+    let path = agent.path.as_deref().and_then(|path| path.to_str());
+    let path = path
+        .filter(|path| path.chars().all(plain))
+        .unwrap_or_default();
+    format!(
+        "{}) _b={}; _s={}; _o=\"{path}\";;",
+        agent.machine,
+        agent.build,
+        agent.bytes.len()
+    )
+}
+
+/// `ls` tells owner and mode alike everywhere; `stat` and `find -perm` do not. `exec` must not fail
+/// on a noexec folder, for it would end the shell: `-x` asks the kernel, which knows. The names
+/// begin with `_` so that none of them is an exported variable that the ranks would inherit; the
+/// umask is theirs too.
+const SCRIPT: [&str; 27] = [
+    r#"_a=$(umask); _m=$(uname -m); _u=$(id -u); _c="";"#,
+    r#"case "$HOME" in /?*) _c="$HOME/.cache/rlaunch";; esac; _t="TEMPORARY/rlaunch-$_u";"#,
+    r#"case "$_m" in CASES"#,
+    r#"*) printf "\nREFUSAL machine %s\n" "$_m"; exit 1;; esac;"#,
+    // The same build? Of the file, what is behind the header and as long as the agent.
+    r#"same() { case "$(tail -c +BODY "$1" | head -c $((_s - BODY + 1)) | sha256sum)" in"#,
+    r#""$_b"*) ;; *) false;; esac; };"#,
+    // This user's, and writable by nobody else?
+    r#"mine() { set -- $(ls -ldn "$1");"#,
+    r#"case "$1" in [-d]????-??-*) [ "$3" = "$_u" ];; *) false;; esac; };"#,
+    r#"try() { if [ -n "$1" ] && mine "$1/." && mine "$1/$_b/." && mine "$1/$_b/rlaunch""#,
+    r#"&& [ -x "$1/$_b/rlaunch" ]; then _f="$1/$_b/rlaunch"; else false; fi; };"#,
+    r#"room() { _d="$1/$_b"; _n=""; [ -n "$1" ] && mkdir -p "$_d" && mine "$1/." && mine "$_d/.""#,
+    r#"&& _n=$(mktemp "$_d/.new.XXXXXXXX") && chmod 700 "$_n" && "$_n" </dev/null"#,
+    r#"&& head -c "$_s" /dev/zero >"$_n" || { rm -f "$_n"; rmdir "$_d"; false; }; };"#,
+    r#"{ if [ -n "$_o" ] && [ -x "$_o" ] && same "$_o"; then _f="$_o";"#,
+    r#"else try "$_c" || try "$_t" || _f=""; fi; } 2>/dev/null;"#,
+    r#"if [ -n "$_f" ]; then exec "$_f" agent --build "$_b"; fi;"#,
+    r#"umask 077; { room "$_c" || room "$_t"; } 2>/dev/null ||"#,
+    r#"{ printf "\nREFUSAL folder %s\n" "$_c, $_t"; exit 1; };"#,
+    r#"if command -v gzip >/dev/null 2>&1; then _w=gzip; _z="gzip -dc"; else _w=raw; _z=cat; fi;"#,
+    r#"printf "\nPUSH %s %s\n" "$_m" "$_w"; read -r _l; head -c "$_l" | $_z >"$_n";"#,
+    r#"_k=$(wc -c <"$_n"); if [ "$_k" -eq "$_s" ]"#,
+    r#"&& { same "$_n" 2>/dev/null || [ -z "$(command -v sha256sum)" ]; }"#,
+    r#"&& mv -f "$_n" "$_d/rlaunch"; then { _p="${_d%/*}";"#,
+    r#"ls -1t "$_p"/*/rlaunch | tail -n +DROPPED | while read -r _l; do rm -rf "${_l%/rlaunch}";"#,
+    r#"done; find "$_p" -name ".new.*" -mtime +0 -exec rm -f {} +; } </dev/null >/dev/null 2>&1;"#,
+    r#"umask "$_a"; exec "$_d/rlaunch" agent --build "$_b"; else rm -f "$_n";"#,
+    r#"printf "\nREFUSAL push %s\n" "$_k of $_s bytes arrived, or they differ"; exit 1; fi"#,
+];
