@@ -17,3 +17,6 @@ pub use rank::{Master, rank_variables};
 
 /// A variable as it travels.
 pub type Variable = (Vec<u8>, Vec<u8>);
+
+#[cfg(test)]
+mod tests;

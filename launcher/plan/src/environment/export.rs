@@ -2,6 +2,9 @@
 
 use thiserror::Error;
 
+use super::names;
+use crate::text::show;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Export {
     pub name: Vec<u8>,
@@ -25,9 +28,85 @@ pub enum ExportError {
 impl Export {
     /// Parses what stands behind one `-x`.
     pub fn parse(word: &[u8]) -> Result<Self, ExportError> {
-        let _ = word;
-        Err(ExportError::NoName {
-            word: String::new(),
+        let (name, value) = match word.iter().position(|&byte| byte == b'=') {
+            Some(at) => (&word[..at], Some(word[at + 1..].to_vec())),
+            None => (word, None),
+        };
+        let shown = || show(&String::from_utf8_lossy(word));
+        if name.is_empty() {
+            return Err(ExportError::NoName { word: shown() });
+        }
+        if name.contains(&b',') {
+            let text = String::from_utf8_lossy(word);
+            let each = text.split(',').map(|part| format!("-x {}", part.trim()));
+            let hint = show(&each.collect::<Vec<_>>().join(" "));
+            return Err(ExportError::Several {
+                word: shown(),
+                hint,
+            });
+        }
+        // Shell functions travel as BASH_FUNC_name%%; beyond those, names as every shell knows.
+        let plain = |&byte: &u8| byte.is_ascii_alphanumeric() || b"_%()-.".contains(&byte);
+        if name[0].is_ascii_digit() || !name.iter().all(plain) {
+            let name = show(&String::from_utf8_lossy(name));
+            return Err(ExportError::BadName {
+                word: shown(),
+                name,
+            });
+        }
+        if names::is_set_for_each_rank(name) {
+            let hint = match name {
+                b"MASTER_ADDR" => "--master-addr ADDRESS",
+                b"MASTER_PORT" => "--master-port PORT",
+                b"WORLD_SIZE" => "-np N",
+                _ => "leave it out",
+            };
+            let name = String::from_utf8_lossy(name).into_owned();
+            return Err(ExportError::SetByLauncher {
+                name,
+                hint: hint.to_owned(),
+            });
+        }
+        Ok(Self {
+            name: name.to_vec(),
+            value,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_or_a_name_and_its_value() {
+        let export = Export::parse(b"NCCL_DEBUG").unwrap();
+        assert_eq!(
+            (export.name.as_slice(), export.value),
+            (&b"NCCL_DEBUG"[..], None)
+        );
+        let export = Export::parse(b"A=b=c,\n\xff").unwrap();
+        assert_eq!(export.value.unwrap(), b"b=c,\n\xff");
+        assert_eq!(Export::parse(b"A=").unwrap().value.unwrap(), b"");
+        assert!(Export::parse(b"BASH_FUNC_module%%").is_ok());
+    }
+
+    #[test]
+    fn what_is_no_name_is_refused() {
+        let error = Export::parse(b"A,B").unwrap_err().to_string();
+        assert_eq!(error, "-x A,B: one variable at a time\nhint: -x A -x B");
+        for word in [&b""[..], b"=x", b"1A", b"A B=1", b"\xff"] {
+            assert!(Export::parse(word).is_err(), "{word:?}");
+        }
+    }
+
+    #[test]
+    fn what_each_rank_gets_is_refused() {
+        let error = Export::parse(b"MASTER_ADDR=a").unwrap_err().to_string();
+        assert!(error.ends_with("hint: --master-addr ADDRESS"), "{error}");
+        assert!(Export::parse(b"RANK").is_err());
+        assert!(Export::parse(b"OMPI_MCA_btl=tcp").is_ok());
+        assert!(Export::parse(b"CUDA_VISIBLE_DEVICES=1").is_ok());
+        assert!(Export::parse(b"RLAUNCH_TRANSPORT=tcp").is_ok());
     }
 }

@@ -1,6 +1,10 @@
 //! The overlay: which of the launcher's variables go to the hosts.
 
-use super::{Export, Variable};
+use std::collections::BTreeMap;
+
+use rlaunch_wire::environment::TORCH_NCCL_ASYNC_ERROR_HANDLING;
+
+use super::{Export, Variable, names};
 
 /// `--env`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -44,8 +48,81 @@ pub enum DropReason {
     Rank,
 }
 
+/// Set unless the user has them, empty or not.
+const DEFAULTS: [(&[u8], &[u8]); 2] = [
+    // Python holds output back when it goes to a pipe; a rank's last words would be lost.
+    (b"PYTHONUNBUFFERED", b"1"),
+    // As torchrun: a rank whose NCCL call fails ends instead of waiting for ever.
+    (TORCH_NCCL_ASYNC_ERROR_HANDLING.as_bytes(), b"1"),
+];
+
 /// What the hosts get of `launcher`, the launcher's own environment.
+///
+/// `-x` wins over everything here, the last of several `-x` of a name over the others. Beside
+/// what the user has, `PYTHONUNBUFFERED=1` and `TORCH_NCCL_ASYNC_ERROR_HANDLING=1` are set,
+/// unless the user set them to anything.
 pub fn overlay(launcher: &[Variable], policy: EnvironmentPolicy, exports: &[Export]) -> Overlay {
-    let _ = (launcher, policy, exports);
-    Overlay::default()
+    let mut overlay = Overlay {
+        clear: policy == EnvironmentPolicy::None,
+        ..Overlay::default()
+    };
+    let mut chosen = BTreeMap::new();
+    for (name, value) in launcher {
+        let exported = exports.iter().any(|export| export.name == *name);
+        if !is_name(name) || exported || policy == EnvironmentPolicy::None {
+            continue;
+        }
+        match names::drop_reason(name) {
+            Some(DropReason::Local) if policy == EnvironmentPolicy::All => {}
+            Some(reason) => {
+                if reason != DropReason::Local || name == b"CUDA_VISIBLE_DEVICES" {
+                    let name = String::from_utf8_lossy(name).into_owned();
+                    overlay.dropped.push(Dropped { name, reason });
+                }
+                continue;
+            }
+            None => {}
+        }
+        put(&mut overlay.variables, &mut chosen, name, value);
+    }
+    for export in exports {
+        let own = || {
+            launcher
+                .iter()
+                .find(|(name, _)| *name == export.name)
+                .map(|(_, value)| value)
+        };
+        match export.value.as_ref().or_else(own) {
+            Some(value) => put(&mut overlay.variables, &mut chosen, &export.name, value),
+            None => overlay
+                .missing
+                .push(String::from_utf8_lossy(&export.name).into_owned()),
+        }
+    }
+    for (name, value) in DEFAULTS {
+        if !chosen.contains_key(name) {
+            put(&mut overlay.variables, &mut chosen, name, value);
+        }
+    }
+    overlay
+}
+
+/// What an environment can carry: `execve` ends a string at NUL, and a name at `=`.
+fn is_name(name: &[u8]) -> bool {
+    !name.is_empty() && !name.contains(&b'=') && !name.contains(&0)
+}
+
+fn put(
+    variables: &mut Vec<Variable>,
+    chosen: &mut BTreeMap<Vec<u8>, usize>,
+    name: &[u8],
+    value: &[u8],
+) {
+    match chosen.get(name) {
+        Some(&at) => variables[at].1 = value.to_vec(),
+        None => {
+            chosen.insert(name.to_vec(), variables.len());
+            variables.push((name.to_vec(), value.to_vec()));
+        }
+    }
 }

@@ -28,7 +28,7 @@ pub fn rank_variables(
     let world = placement.ranks.len();
     let nodes = placement.nodes.len();
     let job: String = job_id.iter().map(|byte| format!("{byte:02x}")).collect();
-    let pairs: [(&str, &dyn std::fmt::Display); 25] = [
+    let pairs: [(&str, &dyn std::fmt::Display); 24] = [
         (name::RANK, &rank),
         (name::WORLD_SIZE, &world),
         (name::LOCAL_RANK, &place.local_rank),
@@ -46,7 +46,6 @@ pub fn rank_variables(
         (name::TORCHELASTIC_RUN_ID, &job),
         // Rank 0 hosts torch's store itself; True would make every rank a client of none.
         (name::TORCHELASTIC_USE_AGENT_STORE, &"False"),
-        (name::TORCH_NCCL_ASYNC_ERROR_HANDLING, &1),
         ("OMPI_COMM_WORLD_RANK", &rank),
         ("OMPI_COMM_WORLD_SIZE", &world),
         ("OMPI_COMM_WORLD_LOCAL_RANK", &place.local_rank),
