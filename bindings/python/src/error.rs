@@ -1,0 +1,55 @@
+//! The runtime's errors as the exceptions of `rlaunch/errors.py`.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use rlaunch_runtime::{Error, Rank};
+
+/// `rank` is this process's; `None` where it has none yet.
+pub(crate) fn to_python(py: Python<'_>, error: &Error, rank: Option<u32>) -> PyErr {
+    let (class, peer) = match error {
+        // A wrong argument is wrong before anything was sent, as any Python function's.
+        Error::Argument(text) => return PyValueError::new_err(text.clone()),
+        Error::Mismatch {
+            left_rank,
+            right_rank,
+            ..
+        } => {
+            let left_is_this = rank == Some(left_rank.rank);
+            (
+                "MismatchError",
+                Some(if left_is_this { right_rank } else { left_rank }),
+            )
+        }
+        Error::MessageMismatch { peer, .. } => ("MismatchError", Some(peer)),
+        Error::PeerFailed { peer, .. } | Error::PeerLeft { peer, .. } => {
+            ("PeerFailedError", Some(peer))
+        }
+        Error::Timeout { missing, .. } => ("TimeoutError", missing.first()),
+        Error::Init(_) => ("InitError", None),
+        Error::Connection { peer, .. } => ("Error", Some(peer)),
+        _ => ("Error", None),
+    };
+    new(py, class, &error.to_string(), rank, peer)
+}
+
+/// An exception that only the binding raises.
+pub(crate) fn plain(py: Python<'_>, class: &str, text: &str) -> PyErr {
+    new(py, class, text, None, None)
+}
+
+fn new(py: Python<'_>, class: &str, text: &str, rank: Option<u32>, peer: Option<&Rank>) -> PyErr {
+    let make = || -> PyResult<PyErr> {
+        let details = PyDict::new(py);
+        details.set_item("rank", rank)?;
+        if let Some(peer) = peer {
+            details.set_item("peer", peer.rank)?;
+            details.set_item("host", &peer.host)?;
+            details.set_item("pid", peer.pid)?;
+        }
+        let class = py.import("rlaunch.errors")?.getattr(class)?;
+        Ok(PyErr::from_value(class.call((text,), Some(&details))?))
+    };
+    // What can fail here (memory, a damaged package) is an exception itself.
+    make().unwrap_or_else(|error| error)
+}
