@@ -252,7 +252,10 @@ mod tests {
     /// A job may span processors of different levels: they must not differ in a bit.
     #[test]
     fn all_levels_give_the_same_bits() {
-        check_levels(|x| x as i32 * 5_000_011, |x| u64::from(x as u32));
+        check_levels(
+            |x| (x as i32).wrapping_mul(5_000_011),
+            |x| u64::from(x as u32),
+        );
         check_levels(|x| x.wrapping_mul(0x1234_5678_9ABC_DEF1), |x| x as u64);
         check_levels(|x| x as f32 / 7.0, |x| u64::from(x.to_bits()));
         check_levels(|x| x as f64 / 7.0, f64::to_bits);
