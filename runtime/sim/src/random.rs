@@ -11,7 +11,7 @@ impl Random {
         Self { state: seed }
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.state;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -22,8 +22,8 @@ impl Random {
     /// From 0 to `max`, both included.
     pub fn up_to(&mut self, max: u64) -> u64 {
         match max {
-            u64::MAX => self.next(),
-            _ => self.next() % (max + 1),
+            u64::MAX => self.draw(),
+            _ => self.draw() % (max + 1),
         }
     }
 }

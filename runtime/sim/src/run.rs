@@ -141,7 +141,7 @@ impl<'a> Simulation<'a> {
     ) -> Self {
         let mut random = Random::new(settings.seed);
         let rank = |(program, output): (&Program, Vec<i64>)| Rank {
-            scratch: output.iter().map(|_| random.next() as i64).collect(),
+            scratch: output.iter().map(|_| random.draw() as i64).collect(),
             output,
             steps: program
                 .steps
@@ -178,7 +178,7 @@ impl<'a> Simulation<'a> {
     fn schedule(&mut self, time_ns: u64, event: Event) {
         let jitter_ns = self.random.up_to(self.settings.jitter_ns);
         let tie = if self.settings.jitter_ns > 0 {
-            self.random.next()
+            self.random.draw()
         } else {
             0
         };

@@ -37,7 +37,7 @@ impl Scenario {
     pub fn inputs(&self) -> Vec<Vec<i64>> {
         let mut random = Random::new(self.seed);
         (0..self.world)
-            .map(|_| (0..self.count).map(|_| random.next() as i64).collect())
+            .map(|_| (0..self.count).map(|_| random.draw() as i64).collect())
             .collect()
     }
 

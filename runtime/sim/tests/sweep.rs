@@ -1,7 +1,7 @@
 //! All algorithms over worlds, lengths and seeds; and programs made wrong, which must be found.
 
-use rlaunch_schedule::{Action, Algorithm, check};
-use rlaunch_sim::{Network, Scenario, Settings, Stuck, run};
+use rlaunch_schedule::{Action, Algorithm, Buffer, Program, check};
+use rlaunch_sim::{Network, Outcome, Scenario, Settings, Stuck, run};
 use rlaunch_wire::Collective;
 
 const LENGTHS: [usize; 8] = [0, 1, 2, 3, 7, 16, 17, 64];
@@ -21,13 +21,15 @@ fn check_scenario(scenario: &Scenario, settings: &Settings) {
         ranks_per_host: 3,
         ..Network::default()
     };
-    let told = |error: String| format!("{scenario:?}, {settings:?}: {error}");
-    let outcome = run(&scenario.programs(), scenario.inputs(), &network, settings);
-    let outcome = outcome.map_err(|stuck| told(stuck.to_string())).unwrap();
-    scenario
-        .verify(&outcome.outputs)
-        .map_err(|wrong| told(wrong.to_string()))
-        .unwrap();
+    let verdict = match run(&scenario.programs(), scenario.inputs(), &network, settings) {
+        Ok(outcome) => scenario
+            .verify(&outcome.outputs)
+            .map_err(|wrong| wrong.to_string()),
+        Err(stuck) => Err(stuck.to_string()),
+    };
+    if let Err(error) = verdict {
+        panic!("{scenario:?}, {settings:?}: {error}");
+    }
 }
 
 #[test]
@@ -73,6 +75,10 @@ fn large_worlds_are_right_too() {
     }
 }
 
+fn completed(programs: &[Program], scenario: &Scenario, settings: &Settings) -> Outcome {
+    run(programs, scenario.inputs(), &Network::default(), settings).expect("nothing waits for ever")
+}
+
 fn ring_all_reduce(world: u32, count: usize) -> Scenario {
     let (collective, algorithm) = (Collective::AllReduce, Algorithm::Ring);
     Scenario {
@@ -98,7 +104,7 @@ fn a_missing_edge_gives_wrong_numbers() {
     }
     let wrong = (0..20).filter(|&seed| {
         let settings = Settings::wild(seed);
-        let outcome = run(&programs, scenario.inputs(), &Network::default(), &settings).unwrap();
+        let outcome = completed(&programs, &scenario, &settings);
         scenario.verify(&outcome.outputs).is_err()
     });
     assert!(wrong.count() > 0, "twenty seeds hid the missing edges");
@@ -113,15 +119,13 @@ fn overwriting_what_is_being_sent_gives_wrong_numbers() {
     let mut programs = scenario.programs();
     for program in &mut programs {
         for step in &mut program.steps {
-            if let Action::RecvReduce { local, to, .. } = &mut step.action {
-                *to = *local;
-            }
-            if let Action::Send { from, .. } = &mut step.action {
-                from.buffer = rlaunch_schedule::Buffer::Output;
-            }
-            if let Action::RecvReduce { local, to, .. } = &mut step.action {
-                local.buffer = rlaunch_schedule::Buffer::Output;
-                to.buffer = rlaunch_schedule::Buffer::Output;
+            match &mut step.action {
+                Action::Send { from, .. } => from.buffer = Buffer::Output,
+                Action::RecvReduce { local, to, .. } => {
+                    local.buffer = Buffer::Output;
+                    to.buffer = Buffer::Output;
+                }
+                Action::Recv { .. } | Action::Copy { .. } => {}
             }
         }
     }
@@ -130,7 +134,7 @@ fn overwriting_what_is_being_sent_gives_wrong_numbers() {
             buffered_bytes_max: 0,
             ..Settings::wild(seed)
         };
-        let outcome = run(&programs, scenario.inputs(), &Network::default(), &settings).unwrap();
+        let outcome = completed(&programs, &scenario, &settings);
         scenario.verify(&outcome.outputs).is_err()
     });
     assert!(wrong.count() > 0, "twenty seeds hid the overwriting");
@@ -161,35 +165,21 @@ fn a_deadlock_is_told() {
 #[test]
 fn a_seed_repeats_its_run() {
     let scenario = ring_all_reduce(7, 64);
-    let go = |seed| {
-        run(
-            &scenario.programs(),
-            scenario.inputs(),
-            &Network::default(),
-            &Settings::wild(seed),
-        )
-    };
+    let go = |seed| completed(&scenario.programs(), &scenario, &Settings::wild(seed));
     assert_eq!(go(3), go(3));
-    assert_ne!(go(3).unwrap().time_ns, go(4).unwrap().time_ns);
+    assert_ne!(go(3).time_ns, go(4).time_ns);
 }
 
 /// Times and traffic are what the headers of the algorithms say.
 #[test]
 fn costs_are_as_documented() {
-    let network = Network::default(); // eight ranks on one host
-    let link = network.inside;
+    let link = Network::default().inside; // eight ranks on one host
     let time_of = |algorithm, count| {
         let scenario = Scenario {
             algorithm,
             ..ring_all_reduce(8, count)
         };
-        run(
-            &scenario.programs(),
-            scenario.inputs(),
-            &network,
-            &Settings::calm(),
-        )
-        .unwrap()
+        completed(&scenario.programs(), &scenario, &Settings::calm())
     };
     let ring = time_of(Algorithm::Ring, 8 * 3000);
     let chunk_bytes = 3000 * 8;
