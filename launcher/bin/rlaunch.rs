@@ -1,1 +1,14 @@
-fn main() {}
+//! The executable: the launcher, and on each host its agent.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1).peekable();
+    // Before anything else: the agent forks its keeper while it is a single small thread.
+    if arguments.peek().is_some_and(|word| word == "agent") {
+        return rlaunch_agent::main(arguments.skip(1));
+    }
+    let code = launcher::run(arguments);
+    // Threads may still wait for a terminal or a host; they must not hold the exit up.
+    std::process::exit(i32::from(code))
+}

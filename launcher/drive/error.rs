@@ -1,0 +1,63 @@
+//! Why a job did not start.
+
+use rlaunch_plan::{PlacementError, exit_code};
+use rlaunch_remote::ReachError;
+
+/// The text is for the user: one line that names the host, then hints.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DriveError {
+    #[error("the event loop does not start: {0}")]
+    Runtime(std::io::Error),
+    #[error("no random bytes for the job's secret: {0}")]
+    Random(std::io::Error),
+    #[error("{}", reach_text(.0))]
+    Reach(Vec<ReachError>),
+    #[error("{host}: the agent {did}: {message}")]
+    Agent { host: String, did: &'static str, message: String },
+    #[error(transparent)]
+    Placement(#[from] PlacementError),
+    #[error("--stdin {rank}: there is no such rank; the job has {world}")]
+    NoStdinRank { rank: u32, world: usize },
+    #[error(
+        "{hosts}: there is no directory {directory}\n\
+         hint: --wdir DIR starts ranks in another one; the directory must exist on every host"
+    )]
+    NoDirectory { hosts: String, directory: String },
+    #[error(
+        "{hosts}: there is no interpreter {python}\n\
+         hint: --python PATH names another one, or install it there"
+    )]
+    NoPython { hosts: String, python: String },
+    #[error("{0}")]
+    NoMaster(String),
+    #[error("the Python module in {path} cannot be packed: {error}")]
+    Bundle { path: String, error: std::io::Error },
+    #[error("signals cannot be caught: {0}")]
+    Signals(std::io::Error),
+    #[error("the printing thread does not start: {0}")]
+    Printer(std::io::Error),
+}
+
+impl DriveError {
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Placement(_) | Self::NoStdinRank { .. } => exit_code::USAGE,
+            Self::NoDirectory { .. } => exit_code::CANNOT_START,
+            Self::NoPython { .. } => exit_code::NOT_FOUND,
+            _ => exit_code::LAUNCHER,
+        }
+    }
+}
+
+/// Hosts shown when many fail; the others are counted.
+const SHOWN_MAX: usize = 8;
+
+fn reach_text(errors: &[ReachError]) -> String {
+    let mut text: Vec<String> = errors.iter().take(SHOWN_MAX).map(ToString::to_string).collect();
+    if errors.len() > SHOWN_MAX {
+        let others: Vec<&str> = errors[SHOWN_MAX..].iter().map(|error| error.host.as_str()).collect();
+        text.push(format!("and {} more hosts: {}", others.len(), others.join(", ")));
+    }
+    text.join("\n")
+}

@@ -1,0 +1,25 @@
+//! A job's id and secret: fresh random bytes each time.
+
+use std::fs::File;
+use std::io::{self, Read};
+
+pub(super) struct JobIdentity {
+    pub(super) id: [u8; 16],
+    /// Reaches ranks through their agents only, never argv or the environment.
+    pub(super) secret: [u8; 32],
+}
+
+impl JobIdentity {
+    pub(super) fn new() -> io::Result<Self> {
+        let mut random = File::open("/dev/urandom")?;
+        let (mut id, mut secret) = ([0; 16], [0; 32]);
+        random.read_exact(&mut id)?;
+        random.read_exact(&mut secret)?;
+        Ok(Self { id, secret })
+    }
+
+    /// Enough digits to tell jobs apart in messages.
+    pub(super) fn short(&self) -> String {
+        self.id[..4].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}

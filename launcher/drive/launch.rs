@@ -1,0 +1,109 @@
+//! The `Launch` message of each host.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
+
+use rlaunch_control::v1;
+use rlaunch_plan::environment::{self, Variable};
+use rlaunch_wire::limits::OUTPUT_CREDIT_BYTES;
+
+use super::Plan;
+use super::bundle::Bundle;
+use super::reach::Reached;
+use crate::program::Program;
+use crate::settings::Settings;
+
+/// What may be under way of all ranks together; each stream gets its part, within bounds.
+const CREDIT_TOTAL_BYTES: u64 = 256 << 20;
+/// Below it, long lines would arrive in pieces.
+const CREDIT_MIN_BYTES: u64 = 64 << 10;
+
+/// First credit of each stream.
+pub(super) fn credit(world: usize) -> u64 {
+    (CREDIT_TOTAL_BYTES / (2 * world as u64)).clamp(CREDIT_MIN_BYTES, OUTPUT_CREDIT_BYTES)
+}
+
+pub(super) fn message(
+    settings: &Settings,
+    plan: &Plan,
+    node_rank: usize,
+    node: &Reached,
+    bundle: Option<&Bundle>,
+) -> v1::Launch {
+    let places = &plan.placement.nodes[node_rank];
+    let world = plan.placement.ranks.len();
+    let ranks = places.first_rank..places.first_rank + places.ranks;
+    let mut environment = settings.overlay.variables.clone();
+    if let Some(bundle) = bundle.filter(|_| node.local) {
+        offer_module(&mut environment, bundle);
+    }
+    v1::Launch {
+        job_id: plan.identity.id.to_vec().into(),
+        secret: plan.identity.secret.to_vec().into(),
+        world_size: u32::try_from(world).expect("placement bounds the ranks"),
+        argv: settings.program.argv().iter().map(|word| word.as_bytes().to_vec().into()).collect(),
+        directory: settings.directory.as_os_str().as_bytes().to_vec().into(),
+        clear_environment: settings.overlay.clear,
+        environment: environment.into_iter().map(variable).collect(),
+        ranks: ranks.map(|rank| rank_spec(settings, plan, rank)).collect(),
+        kill_after_ms: milliseconds(settings.kill_after),
+        launcher_silence_ms: milliseconds(settings.host_timeout),
+        pty: settings.pty,
+        output_credit: credit(world),
+        bundle: !node.local && !node.survey.bundle_path.is_empty(),
+        host: node.name.clone(),
+        python: python(settings, node),
+    }
+}
+
+pub(super) fn milliseconds(duration: Duration) -> u32 {
+    u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)
+}
+
+fn rank_spec(settings: &Settings, plan: &Plan, rank: u32) -> v1::RankSpec {
+    let master = plan.master.as_ref().expect("chosen before the launch");
+    let variables = environment::rank_variables(&plan.placement, rank, master, &plan.identity.id);
+    v1::RankSpec {
+        rank,
+        local_rank: plan.placement.ranks[rank as usize].local_rank,
+        environment: variables
+            .into_iter()
+            .map(|(name, value)| variable((name.into_bytes(), value.into_bytes())))
+            .collect(),
+        stdin: settings.stdin_rank == Some(rank),
+    }
+}
+
+fn variable((name, value): Variable) -> v1::EnvVar {
+    v1::EnvVar { name: name.into(), value: value.into() }
+}
+
+/// On this machine the module is used where it lies; what the user put on the path comes first.
+fn offer_module(environment: &mut Vec<Variable>, bundle: &Bundle) {
+    const NAME: &[u8] = b"PYTHONPATH";
+    let path = bundle.path.as_os_str().as_bytes();
+    match environment.iter_mut().find(|(name, _)| name == NAME) {
+        Some((_, value)) if !value.is_empty() => {
+            value.push(b':');
+            value.extend(path);
+        }
+        Some((_, value)) => *value = path.to_vec(),
+        None => environment.push((NAME.to_vec(), path.to_vec())),
+    }
+}
+
+fn python(settings: &Settings, node: &Reached) -> Option<v1::PythonProgram> {
+    let Program::Python { named, .. } = &settings.program else { return None };
+    // What the survey found is what is run; the name as typed where the agent searches PATH.
+    let interpreter = match named {
+        Some(named) => named.clone(),
+        None => node.survey.python.clone(),
+    };
+    Some(v1::PythonProgram { interpreter, required: named.is_some() })
+}
+
+/// The host's own words for a path in messages.
+pub(super) fn lossy(bytes: &[u8]) -> String {
+    OsStr::from_bytes(bytes).to_string_lossy().into_owned()
+}

@@ -1,0 +1,144 @@
+//! The job streams: one to each host's agent, their messages merged into one queue.
+//!
+//! What is queued towards an agent is bounded by what causes it: credit by output, relays by what
+//! other agents sent, heartbeats by `--host-timeout`.
+
+use rlaunch_control::v1::{self, from_agent, to_agent};
+use rlaunch_plan::supervise::LossKind;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use tokio_stream::StreamExt;
+use tokio_stream::wrappers::UnboundedReceiverStream;
+
+use super::reach::Reached;
+
+/// From one host, by node rank.
+pub(super) enum FromHost {
+    Message(from_agent::Message),
+    /// A line of the agent's or ssh's stderr.
+    Said(String),
+    Ended { kind: LossKind, detail: String },
+}
+
+/// Messages waiting for the supervisor; it never waits itself, so a full queue empties at once.
+const QUEUE_MAX: usize = 256;
+
+pub(super) struct Links {
+    hosts: Vec<Option<Link>>,
+    queue: mpsc::Receiver<(usize, FromHost)>,
+}
+
+struct Link {
+    to_agent: mpsc::UnboundedSender<v1::ToAgent>,
+    reader: AbortHandle,
+}
+
+impl Links {
+    /// Opens the stream to each node with its launch.
+    pub(super) fn open(nodes: Vec<Reached>, launches: Vec<v1::Launch>) -> Self {
+        let (sender, queue) = mpsc::channel(QUEUE_MAX);
+        let mut hosts = Vec::with_capacity(nodes.len());
+        for (index, (node, launch)) in nodes.into_iter().zip(launches).enumerate() {
+            let (to_agent, outgoing) = mpsc::unbounded_channel();
+            to_agent.send(message(to_agent::Message::Launch(launch))).ok();
+            tokio::spawn(relay_words(index, node.diagnostics, sender.clone()));
+            let reader = tokio::spawn(read(index, node.client, outgoing, sender.clone()));
+            hosts.push(Some(Link { to_agent, reader: reader.abort_handle() }));
+        }
+        Self { hosts, queue }
+    }
+
+    /// The next message of any host. Cancel safe.
+    pub(super) async fn next(&mut self) -> (usize, FromHost) {
+        match self.queue.recv().await {
+            Some(message) => message,
+            // Every task has ended and said so.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// What is there already, without waiting.
+    pub(super) fn try_next(&mut self) -> Option<(usize, FromHost)> {
+        self.queue.try_recv().ok()
+    }
+
+    pub(super) fn send(&self, host: usize, body: to_agent::Message) {
+        if let Some(link) = &self.hosts[host] {
+            link.to_agent.send(message(body)).ok();
+        }
+    }
+
+    pub(super) fn send_all(&self, body: &to_agent::Message) {
+        self.send_others(None, body);
+    }
+
+    pub(super) fn send_others(&self, except: Option<usize>, body: &to_agent::Message) {
+        for host in (0..self.hosts.len()).filter(|host| Some(*host) != except) {
+            self.send(host, body.clone());
+        }
+    }
+
+    /// Ends the stream, and the connection with it.
+    pub(super) fn disconnect(&mut self, host: usize) {
+        if let Some(link) = self.hosts[host].take() {
+            link.reader.abort();
+        }
+    }
+}
+
+fn message(body: to_agent::Message) -> v1::ToAgent {
+    v1::ToAgent { message: Some(body) }
+}
+
+async fn read(
+    host: usize,
+    mut client: rlaunch_control::AgentClient,
+    outgoing: mpsc::UnboundedReceiver<v1::ToAgent>,
+    queue: mpsc::Sender<(usize, FromHost)>,
+) {
+    let ended = match client.run(UnboundedReceiverStream::new(outgoing)).await {
+        Err(status) => lost(&status),
+        Ok(reply) => {
+            let mut stream = reply.into_inner();
+            loop {
+                match stream.next().await {
+                    Some(Ok(v1::FromAgent { message: Some(body) })) => {
+                        if queue.send((host, FromHost::Message(body))).await.is_err() {
+                            return;
+                        }
+                    }
+                    // A message of a later version.
+                    Some(Ok(v1::FromAgent { message: None })) => {}
+                    Some(Err(status)) => break lost(&status),
+                    None => break FromHost::Ended { kind: LossKind::Closed, detail: String::new() },
+                }
+            }
+        }
+    };
+    queue.send((host, ended)).await.ok();
+}
+
+fn lost(status: &tonic::Status) -> FromHost {
+    let mut detail = status.message().to_owned();
+    let mut cause = std::error::Error::source(status);
+    while let Some(error) = cause {
+        let text = error.to_string();
+        if !detail.contains(&text) {
+            detail = format!("{detail}: {text}");
+        }
+        cause = error.source();
+    }
+    FromHost::Ended { kind: LossKind::Reset, detail }
+}
+
+async fn relay_words(
+    host: usize,
+    mut diagnostics: mpsc::Receiver<String>,
+    queue: mpsc::Sender<(usize, FromHost)>,
+) {
+    while let Some(line) = diagnostics.recv().await {
+        if queue.send((host, FromHost::Said(line))).await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The drive: one job from settings to exit code.
+//!
+//! ```text
+//! reach ─► survey ─► slots, placement ─► checks ─► master ─► bundle ─► launch ─► supervise
+//! ```
+//! All on one thread of tokio, but for the printing thread and what carriers need. Until the
+//! launch, a signal ends the launcher at once and the agents with it, since their streams end;
+//! from then on signals go through the supervisor.
+
+mod bundle;
+mod check;
+mod error;
+mod identity;
+mod launch;
+mod links;
+mod master;
+mod reach;
+mod show;
+mod signals;
+mod stdin;
+mod supervise;
+
+use std::time::Instant;
+
+use rlaunch_plan::Placement;
+use rlaunch_plan::allocation::Allocation;
+use rlaunch_plan::environment::Master;
+use rlaunch_plan::placement::place;
+use tracing::info;
+
+use crate::settings::Settings;
+use identity::JobIdentity;
+use reach::Reached;
+
+pub use error::DriveError;
+
+/// All that is decided before the ranks start.
+struct Plan {
+    identity: JobIdentity,
+    allocation: Allocation,
+    placement: Placement,
+    master: Option<Master>,
+}
+
+/// Runs the job. `Ok` is its exit code, the verdict having been printed.
+pub fn run(settings: Settings, start: Instant) -> Result<u8, DriveError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(DriveError::Runtime)?;
+    let code = runtime.block_on(drive(settings, start));
+    // Nothing that is left in the background may hold the exit up.
+    runtime.shutdown_background();
+    code
+}
+
+async fn drive(settings: Settings, start: Instant) -> Result<u8, DriveError> {
+    let identity = JobIdentity::new().map_err(DriveError::Random)?;
+    let mut allocation = settings.allocation.clone();
+    let known = allocation.hosts.iter().all(|host| host.slots.known().is_some());
+    let early = if known { Some(place(&allocation, &settings.placement)?) } else { None };
+    if let Some(placement) = early.as_ref().filter(|_| settings.dry_run) {
+        let plan = Plan { identity, allocation, placement: placement.clone(), master: None };
+        return show::dry_run(&settings, &plan);
+    }
+    let wanted: Vec<usize> = match &early {
+        Some(placement) => placement.nodes.iter().map(|node| node.host).collect(),
+        None => (0..allocation.hosts.len()).collect(),
+    };
+    let bundle = bundle::find();
+    let reached = reach::reach(&settings, &allocation, &wanted, bundle.as_ref()).await?;
+    for host in &reached {
+        allocation.survey(host.host, host.survey.gpus, host.survey.usable_cores);
+    }
+    let placement = match early {
+        Some(placement) => placement,
+        None => place(&allocation, &settings.placement)?,
+    };
+    let mut nodes = nodes(reached, &placement);
+    check::stdin_rank(&settings, &placement)?;
+    check::hosts(&settings, &allocation, &nodes)?;
+    if settings.dry_run {
+        let plan = Plan { identity, allocation, placement, master: None };
+        return show::dry_run(&settings, &plan);
+    }
+    let master = master::choose(&settings, &allocation, &placement, &mut nodes).await?;
+    info!(address = %master.address, port = master.port, "master");
+    let plan = Plan { identity, allocation, placement, master: Some(master) };
+    if settings.display_map {
+        show::map(&settings, &plan);
+    }
+    if let Some(bundle) = &bundle {
+        bundle::install(bundle, &plan.allocation, &mut nodes).await?;
+    }
+    supervise::supervise(&settings, &plan, nodes, bundle.as_ref(), start).await
+}
+
+/// By node rank; hosts that got no rank are let go.
+fn nodes(reached: Vec<Reached>, placement: &Placement) -> Vec<Reached> {
+    let mut reached: Vec<Option<Reached>> = reached.into_iter().map(Some).collect();
+    let mut take = |host: usize| {
+        let found = reached.iter_mut().find(|slot| slot.as_ref().is_some_and(|it| it.host == host));
+        found.and_then(Option::take).expect("every host with ranks was reached")
+    };
+    placement.nodes.iter().map(|node| take(node.host)).collect()
+}

@@ -1,0 +1,121 @@
+//! Reach every host and ask what it is: connect, HTTP/2, survey; all hosts side by side.
+//!
+//! Every host is tried to its end, so that one run names all hosts that can't be reached.
+
+use std::net::IpAddr;
+use std::os::unix::ffi::OsStrExt;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use rlaunch_control::{AgentClient, v1};
+use rlaunch_plan::allocation::Allocation;
+use rlaunch_plan::supervise::ClockOffset;
+use rlaunch_remote::{CarrierChoice, Connection, HostTarget, ReachError, connect_all};
+use tokio::sync::mpsc;
+use tracing::{debug, info};
+
+use super::DriveError;
+use super::bundle::Bundle;
+use crate::settings::Settings;
+
+/// A host with an agent that has answered.
+pub(super) struct Reached {
+    /// Index into the allocation's hosts.
+    pub(super) host: usize,
+    /// As messages call it.
+    pub(super) name: String,
+    pub(super) client: AgentClient,
+    pub(super) survey: v1::SurveyReply,
+    pub(super) clock: ClockOffset,
+    /// As this machine sees it.
+    pub(super) peer_address: Option<IpAddr>,
+    pub(super) local: bool,
+    /// What the agent or ssh say on stderr.
+    pub(super) diagnostics: mpsc::Receiver<String>,
+}
+
+/// Reaches the hosts `wanted` of the allocation; the answer is in their order.
+pub(super) async fn reach(
+    settings: &Settings,
+    allocation: &Allocation,
+    wanted: &[usize],
+    bundle: Option<&Bundle>,
+) -> Result<Vec<Reached>, DriveError> {
+    let targets = wanted.iter().map(|&host| {
+        let host = &allocation.hosts[host].host;
+        HostTarget { name: host.name.clone(), user: host.user.clone(), port: host.port }
+    });
+    let survey = v1::SurveyRequest {
+        bundle_id: bundle.map(|bundle| bundle.id.clone()).unwrap_or_default(),
+        python: settings.program.interpreter(),
+        directory: settings.directory.as_os_str().as_bytes().to_vec().into(),
+    };
+    let start = Instant::now();
+    let mut connections =
+        Box::pin(connect_all(targets.collect(), CarrierChoice::Auto, settings.remote.clone()));
+    let mut surveys = FuturesUnordered::new();
+    let mut connecting = wanted.len();
+    let (mut reached, mut failed) = (Vec::new(), Vec::<(usize, ReachError)>::new());
+    while connecting > 0 || !surveys.is_empty() {
+        tokio::select! {
+            Some((index, result)) = connections.next(), if connecting > 0 => {
+                connecting -= 1;
+                let host = wanted[index];
+                match result {
+                    Ok(connection) => {
+                        let name = allocation.hosts[host].host.to_string();
+                        info!(host = name, carrier = connection.carrier,
+                              after = ?start.elapsed(), "reached");
+                        surveys.push(ask(host, name, connection, survey.clone()));
+                    }
+                    Err(error) => failed.push((index, error)),
+                }
+            }
+            Some(result) = surveys.next() => reached.push(result?),
+        }
+    }
+    if failed.is_empty() {
+        reached.sort_by_key(|reached: &Reached| wanted.iter().position(|&host| host == reached.host));
+        return Ok(reached);
+    }
+    failed.sort_by_key(|(index, _)| *index);
+    Err(DriveError::Reach(failed.into_iter().map(|(_, error)| error).collect()))
+}
+
+async fn ask(
+    host: usize,
+    name: String,
+    connection: Connection,
+    request: v1::SurveyRequest,
+) -> Result<Reached, DriveError> {
+    for note in &connection.notes {
+        eprintln!("rlaunch: {name}: {note}");
+    }
+    let Connection { io, peer_address, carrier, mut diagnostics, .. } = connection;
+    let mut failed = |message: String| {
+        let said = std::iter::from_fn(|| diagnostics.try_recv().ok());
+        let message = std::iter::once(message).chain(said).collect::<Vec<_>>().join("\n  ");
+        DriveError::Agent { host: name.clone(), did: "does not answer", message }
+    };
+    let mut client = match rlaunch_control::connect(io).await {
+        Ok(client) => client,
+        Err(error) => return Err(failed(error.to_string())),
+    };
+    let sent_us = wall_us();
+    let survey = match client.survey(request).await {
+        Ok(reply) => reply.into_inner(),
+        Err(status) => return Err(failed(status.message().to_owned())),
+    };
+    debug!(host = name, ?survey, "survey");
+    let mut clock = ClockOffset::default();
+    clock.sample(sent_us, survey.host_time_us, wall_us());
+    let local = carrier == "local";
+    Ok(Reached { host, name, client, survey, clock, peer_address, local, diagnostics })
+}
+
+/// This machine's wall clock.
+pub(super) fn wall_us() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,75 @@
+use super::*;
+use crate::cli::{Request, parse};
+
+fn resolve_line(line: &str) -> Result<(Settings, Vec<String>), SettingsError> {
+    let words = line.split_whitespace().map(OsString::from);
+    let Ok(Request::Job { options, mut notes }) = parse(words) else { panic!("`{line}`") };
+    let settings = resolve(*options, Config::default(), &mut notes)?;
+    Ok((settings, notes))
+}
+
+fn mistake(line: &str) -> String {
+    resolve_line(line).unwrap_err().to_string()
+}
+
+#[test]
+fn mistakes_are_refused_with_their_values() {
+    let table = [
+        ("-np x true", "-np x: expected a whole number"),
+        ("-np -1 true", "-np -1: expected a whole number"),
+        ("--timeout soon true", "--timeout soon: expected a time, such as 90, 1.5, 500ms, 10m, 2h"),
+        ("--stdin x true", "--stdin x: expected a rank, or `none`"),
+        ("-np 2 --stdin 2 true", "--stdin 2: there is no such rank"),
+        ("--master-port 0 true", "--master-port 0: expected a port, 1 to 65535"),
+        (
+            "--master-addr node1 true",
+            "--master-addr node1: expected a numeric address: names may not resolve on every host",
+        ),
+        ("--nnodes 0 true", "--nnodes 0: asks for no hosts"),
+        ("--nnodes 2 true", "--nnodes 2, but there are only 1 hosts"),
+        (
+            "-hostfile /nonexistent/hosts true",
+            "hostfile /nonexistent/hosts: No such file or directory (os error 2)",
+        ),
+    ];
+    for (line, text) in table {
+        assert_eq!(mistake(line), text, "{line}");
+    }
+}
+
+#[test]
+fn defaults_and_values() {
+    let (settings, _) = resolve_line("true").unwrap();
+    assert_eq!(settings.kill_after, Duration::from_secs(10));
+    assert_eq!(settings.host_timeout, Duration::from_secs(30));
+    assert_eq!((settings.timeout, settings.stdin_rank), (None, None));
+    assert!(settings.directory.is_absolute() && settings.hold_port);
+    let (settings, _) = resolve_line(
+        "-np 2 --timeout 1.5 --kill-after 500ms --stdin 1 --wdir sub --master-addr [::1] p a",
+    )
+    .unwrap();
+    assert_eq!(settings.timeout, Some(Duration::from_millis(1500)));
+    assert_eq!(settings.kill_after, Duration::from_millis(500));
+    assert_eq!(settings.stdin_rank, Some(1));
+    assert!(settings.directory.ends_with("sub") && settings.directory.is_absolute());
+    assert_eq!(settings.master_address, Some("::1".parse().unwrap()));
+}
+
+#[test]
+fn the_command_line_wins_over_the_file() {
+    let config = || Config {
+        kill_after: Some("7".into()),
+        tag_output: Some(true),
+        hostfile: Some("/nonexistent".into()),
+        ..Config::default()
+    };
+    let of = |line: &str| {
+        let words = line.split_whitespace().map(OsString::from);
+        let Ok(Request::Job { options, mut notes }) = parse(words) else { panic!("`{line}`") };
+        resolve(*options, config(), &mut notes)
+    };
+    assert!(matches!(of("true"), Err(SettingsError::HostfileUnreadable { .. })));
+    let settings = of("-H a true").unwrap();
+    assert_eq!((settings.kill_after, settings.style.tag), (Duration::from_secs(7), true));
+    assert_eq!(of("-H a --kill-after 2 true").unwrap().kill_after, Duration::from_secs(2));
+}

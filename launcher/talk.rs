@@ -1,0 +1,45 @@
+//! What the launcher itself says, on stderr.
+
+use std::fmt;
+use std::io::Write;
+use std::time::Instant;
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::FormatTime;
+
+/// One message; its first line says whose it is. That nobody listens is no failure.
+pub(crate) fn say(text: &str) {
+    let mut text = format!("rlaunch: {text}");
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    std::io::stderr().write_all(text.as_bytes()).ok();
+}
+
+/// `--verbose`: each step with the time since the start. Without it nothing is set up.
+pub(crate) fn start_tracing(verbose: u8, start: Instant) {
+    let level = match verbose {
+        0 => return,
+        1 => "info",
+        2 => "debug",
+        _ => "trace",
+    };
+    let ours = ["launcher", "rlaunch_plan", "rlaunch_remote", "rlaunch_control"];
+    let filter = ours.map(|name| format!("{name}={level}")).join(",");
+    tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::new(filter))
+        .with_timer(SinceStart(start))
+        .with_target(verbose > 1)
+        .with_ansi(false)
+        .with_writer(std::io::stderr)
+        .init();
+}
+
+struct SinceStart(Instant);
+
+impl FormatTime for SinceStart {
+    fn format_time(&self, writer: &mut Writer<'_>) -> fmt::Result {
+        write!(writer, "rlaunch: {:9.3} ms", self.0.elapsed().as_secs_f64() * 1e3)
+    }
+}
