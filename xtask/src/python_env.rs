@@ -41,10 +41,14 @@ pub fn base_python() -> Result<BasePython, String> {
     let answer = sh::output(Command::new(&program).args(["-c", question]))
         .map_err(|error| format!("{error}\nhint: install Python 3.9 or later, or set PYTHON"))?;
     let version = answer.trim().to_owned();
-    let minor = version.strip_prefix("3.").and_then(|minor| minor.parse::<u32>().ok());
+    let minor = version
+        .strip_prefix("3.")
+        .and_then(|minor| minor.parse::<u32>().ok());
     match minor {
         Some(9..) => Ok(BasePython { program, version }),
-        _ => Err(format!("{program} is Python {version}; 3.9 or later is needed\nhint: set PYTHON")),
+        _ => Err(format!(
+            "{program} is Python {version}; 3.9 or later is needed\nhint: set PYTHON"
+        )),
     }
 }
 
@@ -53,16 +57,29 @@ pub fn base_python() -> Result<BasePython, String> {
 pub fn create(base: &BasePython, venv: &Path) -> Result<(), String> {
     let made = run_quietly(Command::new(&base.program).args(["-m", "venv"]).arg(venv));
     let Err(error) = made else { return Ok(()) };
-    run_quietly(Command::new(&base.program).args(["-m", "virtualenv", "--quiet"]).arg(venv)).map_err(
-        |_| format!("{error}\nhint: install the package python3-venv (Debian, Ubuntu), try again"),
+    run_quietly(
+        Command::new(&base.program)
+            .args(["-m", "virtualenv", "--quiet"])
+            .arg(venv),
     )
+    .map_err(|_| {
+        format!("{error}\nhint: install the package python3-venv (Debian, Ubuntu), try again")
+    })
 }
 
 /// Installs by name, with no files of bytecode and no cache: half the time of pip's defaults.
 pub fn pip_install(python: &Path, arguments: &[&str]) -> Result<(), String> {
-    let pip = ["-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check"];
-    sh::run(Command::new(python).args(pip).args(arguments))
-        .map_err(|error| format!("{error}\nhint: is there a network, or a mirror in pip's settings?"))
+    let pip = [
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-compile",
+        "--disable-pip-version-check",
+    ];
+    sh::run(Command::new(python).args(pip).args(arguments)).map_err(|error| {
+        format!("{error}\nhint: is there a network, or a mirror in pip's settings?")
+    })
 }
 
 /// Does this python exist and have the module?

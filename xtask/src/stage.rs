@@ -32,7 +32,10 @@ pub fn stage(target_dir: &Path) -> Result<PathBuf, String> {
     fs::create_dir_all(&package).map_err(|error| format!("{}: {error}", package.display()))?;
     let mut names = vec![NATIVE_STAGED.into()];
     for file in files(&source)? {
-        let name = file.file_name().expect("a folder's entry has a name").to_owned();
+        let name = file
+            .file_name()
+            .expect("a folder's entry has a name")
+            .to_owned();
         copy(&file, &package.join(&name))?;
         names.push(name);
     }
@@ -56,7 +59,9 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
 /// Files of an earlier version would still be imported.
 fn remove_strays(package: &Path, names: &[std::ffi::OsString]) -> Result<(), String> {
     for file in files(package)? {
-        let known = file.file_name().is_some_and(|name| names.iter().any(|known| known == name));
+        let known = file
+            .file_name()
+            .is_some_and(|name| names.iter().any(|known| known == name));
         if !known {
             fs::remove_file(&file).map_err(|error| format!("{}: {error}", file.display()))?;
         }
@@ -68,7 +73,13 @@ fn copy(from: &Path, to: &Path) -> Result<(), String> {
     if same(from, to) {
         return Ok(());
     }
-    let failed = |error| format!("cannot copy {} to {}: {error}", from.display(), to.display());
+    let failed = |error| {
+        format!(
+            "cannot copy {} to {}: {error}",
+            from.display(),
+            to.display()
+        )
+    };
     let mut temporary = to.file_name().unwrap_or(OsStr::new("file")).to_owned();
     temporary.push(format!(".{}", std::process::id()));
     let temporary = to.with_file_name(temporary);

@@ -34,9 +34,15 @@ pub fn ensure(cache_dir: &Path) -> Result<PathBuf, String> {
     if python.exists() && std::fs::read_to_string(&mark).is_ok_and(|words| words == TORCH) {
         return Ok(python);
     }
-    eprintln!("x: setting up {TORCH} in {} (540 MB to download)", venv.display());
+    eprintln!(
+        "x: setting up {TORCH} in {} (540 MB to download)",
+        venv.display()
+    );
     install(&base, &venv, &python).map_err(|error| {
-        format!("{error}\nhint: {TORCH} could not be set up in {}", venv.display())
+        format!(
+            "{error}\nhint: {TORCH} could not be set up in {}",
+            venv.display()
+        )
     })?;
     std::fs::write(&mark, TORCH).map_err(|error| format!("{}: {error}", mark.display()))?;
     Ok(python)

@@ -1,0 +1,46 @@
+"""What `import rlaunch` brings into a training process: no thread, no tokio, no tonic."""
+
+import os
+import subprocess
+import unittest
+
+from support import assert_all_well, run_ranks
+
+import rlaunch
+
+NATIVE = os.path.join(os.path.dirname(rlaunch.__file__), "_rlaunch.abi3.so")
+
+
+class Footprint(unittest.TestCase):
+    def test_no_thread_of_its_own(self):
+        program = """
+            def threads():
+                with open("/proc/self/status") as status:
+                    return next(line for line in status if line.startswith("Threads:"))
+            before = threads()
+            rl.init()
+            for count in (1, 1000, 1_000_000):
+                rl.all_reduce(np.ones(count))
+                assert threads() == before, (before, threads())
+            rl.finalize()
+            assert threads() == before
+        """
+        assert_all_well(self, run_ranks(2, program))
+
+    def test_no_launcher_code(self):
+        with open(NATIVE, "rb") as file:
+            content = file.read()
+        for crate in (b"tokio", b"tonic", b"hyper", b"libssh2", b"openssl"):
+            self.assertNotIn(crate, content)
+
+    def test_needs_only_the_c_library(self):
+        listed = subprocess.run(
+            ["readelf", "-d", NATIVE], capture_output=True, text=True, check=True
+        )
+        needed = [line.split("[")[1][:-1] for line in listed.stdout.splitlines() if "NEEDED" in line]
+        known = ("libc.so", "libgcc_s.so", "libm.so", "libpthread.so", "libdl.so", "ld-linux")
+        self.assertEqual([name for name in needed if not name.startswith(known)], [])
+
+
+if __name__ == "__main__":
+    unittest.main()
