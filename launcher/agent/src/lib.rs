@@ -1,9 +1,26 @@
-//! What runs on each host.
+//! What runs on each host: the agent, and below it the keeper and the ranks.
+//!
+//! ```text
+//! launcher ══ one byte stream, HTTP/2 ══ agent ── socket ── keeper ── fork ── ranks
+//! ```
+//! The agent speaks with the launcher, captures output and serves the ranks' socket. The keeper
+//! forks, waits and kills. Each of the three ends the ranks if another is gone: the stream's end
+//! makes the agent end them, the agent's death the keeper, the keeper's death the kernel
+//! (PDEATHSIG) and the agent.
 
-use std::ffi::OsString;
-use std::process::ExitCode;
+mod cache;
+mod clock;
+mod install;
+mod job;
+mod keeper;
+mod master;
+mod processes;
+mod program;
+mod random;
+mod service;
+mod start;
+mod survey;
+mod sweep;
+mod sys;
 
-/// `rlaunch agent`.
-pub fn main(_args: impl Iterator<Item = OsString>) -> ExitCode {
-    ExitCode::FAILURE
-}
+pub use start::main;

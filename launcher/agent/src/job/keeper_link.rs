@@ -1,0 +1,69 @@
+//! The agent's side of the keeper's socket.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use tokio::io::unix::AsyncFd;
+
+use super::pipe::set_nonblocking;
+use crate::keeper::KeeperEnd;
+use crate::keeper::messages::{self, Event, FromKeeper, Order, Plan, ToKeeper};
+use crate::sys;
+
+pub(crate) struct KeeperLink {
+    socket: AsyncFd<OwnedFd>,
+    pub(crate) pid: i32,
+}
+
+impl KeeperLink {
+    /// Inside the runtime.
+    pub(crate) fn new(end: KeeperEnd) -> io::Result<Self> {
+        set_nonblocking(&end.socket)?;
+        Ok(Self {
+            socket: sys::async_fd(end.socket)?,
+            pid: end.pid,
+        })
+    }
+
+    /// `standard` becomes the rank's 0, 1 and 2.
+    pub(crate) async fn spawn(
+        &self,
+        rank: u32,
+        plan: &Plan,
+        standard: &[OwnedFd; 3],
+    ) -> io::Result<()> {
+        let plan = messages::pack(plan)?;
+        let [stdin, stdout, stderr] = standard;
+        self.send(Order::Spawn(rank), &[&plan, stdin, stdout, stderr])
+            .await
+    }
+
+    pub(crate) async fn order(&self, order: Order) -> io::Result<()> {
+        self.send(order, &[]).await
+    }
+
+    async fn send(&self, order: Order, descriptors: &[&OwnedFd]) -> io::Result<()> {
+        let message = ToKeeper { order: Some(order) };
+        loop {
+            let mut ready = self.socket.writable().await?;
+            let sent =
+                ready.try_io(|socket| messages::send(socket.get_ref(), &message, descriptors));
+            if let Ok(sent) = sent {
+                return sent;
+            }
+        }
+    }
+
+    /// The next event; none if the keeper is gone. Nothing is lost if the future is dropped.
+    pub(crate) async fn event(&self) -> Option<Event> {
+        loop {
+            let mut ready = self.socket.readable().await.ok()?;
+            let received = ready.try_io(|socket| messages::receive::<FromKeeper>(socket.get_ref()));
+            match received {
+                Ok(Ok(Some((message, _)))) if message.event.is_some() => return message.event,
+                Ok(Ok(Some(_))) | Err(_) => {}
+                Ok(Ok(None) | Err(_)) => return None,
+            }
+        }
+    }
+}

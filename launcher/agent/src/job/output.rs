@@ -1,0 +1,188 @@
+//! One stream of one rank: read, cut into lines, stamped, sent as far as the credit goes.
+//!
+//! Past the credit it is spilled; past the spill it is not read, so that the rank waits: the
+//! control stream never fills with output that nobody takes.
+//!
+//! The task ends after it has sent `OutputEnd`: at the pipe's end, or [`DRAIN_MAX`] after the
+//! rank's exit, when something the rank left behind still holds the pipe. What was read by then
+//! is sent, however long the launcher takes to ask for it.
+
+use std::time::Instant;
+
+use rlaunch_control::v1::from_agent::Message;
+use rlaunch_control::v1::{Output, OutputEnd, OutputStream};
+use rlaunch_wire::limits::DRAIN_MAX;
+use tokio::sync::mpsc;
+use tokio::time::{Instant as TokioInstant, sleep_until};
+
+use super::lines::{Chunk, Lines};
+use super::outgoing::Outgoing;
+use super::pipe::AsyncPipe;
+use super::spill::{Item, Spill};
+use crate::clock::now_us;
+
+/// As much as a pipe holds.
+const READ_BYTES: usize = 64 * 1024;
+
+pub(crate) enum Command {
+    /// The launcher has printed so many bytes more.
+    Credit(u64),
+    /// The rank has ended; its output ends soon.
+    RankEnded,
+}
+
+pub(crate) struct Capture {
+    rank: u32,
+    stream: OutputStream,
+    /// None once it has ended.
+    pipe: Option<AsyncPipe>,
+    lines: Lines,
+    waiting: Spill,
+    /// Negative after a line that is longer than the whole credit.
+    credit: i64,
+    credit_whole: i64,
+    drain_until: Option<Instant>,
+}
+
+impl Capture {
+    pub(crate) fn new(rank: u32, stream: OutputStream, pipe: AsyncPipe, credit: u64) -> Self {
+        let credit = i64::try_from(credit).unwrap_or(i64::MAX);
+        Self {
+            rank,
+            stream,
+            pipe: Some(pipe),
+            lines: Lines::default(),
+            waiting: Spill::default(),
+            credit,
+            credit_whole: credit,
+            drain_until: None,
+        }
+    }
+
+    /// To the end of the stream. Ends early, silently, if the job is dropped.
+    pub(crate) async fn run(
+        mut self,
+        mut commands: mpsc::UnboundedReceiver<Command>,
+        outgoing: Outgoing,
+    ) {
+        let mut buffer = vec![0; READ_BYTES];
+        loop {
+            self.send_within_credit(&outgoing).await;
+            if self.pipe.is_none() && self.waiting.is_empty() {
+                break;
+            }
+            let reads = self.pipe.is_some() && self.waiting.has_room();
+            tokio::select! {
+                biased;
+                command = commands.recv() => match command {
+                    Some(Command::Credit(bytes)) => self.add_credit(bytes),
+                    Some(Command::RankEnded) => self.drain_until = Some(Instant::now() + DRAIN_MAX),
+                    None => return,
+                },
+                read = read(self.pipe.as_ref(), &mut buffer), if reads => match read {
+                    Ok(0) | Err(_) => self.end(),
+                    Ok(count) => self.take(&buffer[..count]),
+                },
+                () = until(self.lines.flush_at()), if reads => {
+                    let chunk = self.lines.flush();
+                    self.wait(chunk);
+                }
+                () = until(self.drain_until), if reads => self.drain(&mut buffer),
+            }
+        }
+        let (rank, stream) = (self.rank, self.stream.into());
+        outgoing
+            .data(Message::OutputEnd(OutputEnd { rank, stream }))
+            .await;
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        let chunks = self.lines.push(bytes, Instant::now());
+        self.wait(chunks);
+    }
+
+    /// The pipe is still held by someone: takes what stands in it now, and no more.
+    fn drain(&mut self, buffer: &mut [u8]) {
+        let until = Instant::now() + DRAIN_MAX;
+        while let Some(pipe) = &self.pipe
+            && self.waiting.has_room()
+            && Instant::now() < until
+        {
+            match pipe.read_now(buffer) {
+                Ok(Some(count)) if count > 0 => self.take(&buffer[..count]),
+                _ => break,
+            }
+        }
+        if self.waiting.has_room() {
+            self.end();
+        }
+    }
+
+    fn end(&mut self) {
+        self.pipe = None;
+        let chunk = self.lines.flush();
+        self.wait(chunk);
+    }
+
+    fn wait(&mut self, chunks: impl IntoIterator<Item = Chunk>) {
+        let time_us = now_us();
+        for Chunk { data, partial } in chunks {
+            self.waiting.push(Item {
+                data,
+                partial,
+                time_us,
+            });
+        }
+    }
+
+    fn add_credit(&mut self, bytes: u64) {
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        self.credit = self.credit.saturating_add(bytes).min(self.credit_whole);
+    }
+
+    async fn send_within_credit(&mut self, outgoing: &Outgoing) {
+        while let Some(len) = self.waiting.front_len() {
+            let len = i64::try_from(len).unwrap_or(i64::MAX);
+            // A line longer than the whole credit goes when nothing else is under way.
+            if len > self.credit && self.credit < self.credit_whole {
+                return;
+            }
+            let item = match self.waiting.pop() {
+                Ok(Some(item)) => item,
+                Ok(None) => return,
+                Err(error) => {
+                    // Our own file, that nobody else can reach, cannot be read any more.
+                    let text = format!(
+                        "output of rank {} was lost: reading it back from a temporary file: {error}",
+                        self.rank
+                    );
+                    outgoing.log(rlaunch_control::v1::Level::Error, text);
+                    continue;
+                }
+            };
+            self.credit -= len;
+            let message = Output {
+                rank: self.rank,
+                stream: self.stream.into(),
+                data: item.data.into(),
+                host_time_us: item.time_us,
+                partial: item.partial,
+            };
+            outgoing.data(Message::Output(message)).await;
+        }
+    }
+}
+
+async fn read(pipe: Option<&AsyncPipe>, buffer: &mut [u8]) -> std::io::Result<usize> {
+    match pipe {
+        Some(pipe) => pipe.read(buffer).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(TokioInstant::from_std(deadline)).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,243 @@
+//! From a Launch to processes: descriptors, environment and program of each rank, handed to the
+//! keeper.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use nix::fcntl::OFlag;
+use nix::libc;
+use nix::pty::openpty;
+use nix::sys::termios::{LocalFlags, OutputFlags, SetArg, tcgetattr, tcsetattr};
+use nix::unistd::pipe2;
+use rlaunch_control::v1::from_agent::Message;
+use rlaunch_control::v1::{Launch, LaunchFailed, OutputStream, RankSpec};
+use rlaunch_wire::limits::OUTPUT_CREDIT_BYTES;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::environment::{self, Common, Environment, PATH_DEFAULT};
+use super::keeper_link::KeeperLink;
+use super::outgoing::Outgoing;
+use super::output::{Capture, Command};
+use super::pipe::AsyncPipe;
+use super::stdin::{self, Input};
+use crate::keeper::messages::Plan;
+use crate::{program, sys};
+
+/// Size of a rank's terminal; programs draw by it.
+const TERMINAL_ROWS: u16 = 24;
+const TERMINAL_COLUMNS: u16 = 80;
+
+/// The agent's ends of one rank.
+#[derive(Default)]
+pub(crate) struct RankIo {
+    /// By stream; none where a terminal has merged them.
+    pub(crate) captures: [Option<mpsc::UnboundedSender<Command>>; 2],
+    pub(crate) stdin: Option<mpsc::UnboundedSender<Input>>,
+}
+
+/// What starting needs of the job.
+pub(crate) struct Starter<'a> {
+    pub(crate) launch: &'a Launch,
+    pub(crate) socket: &'a str,
+    pub(crate) bundle: Option<PathBuf>,
+    pub(crate) keeper: &'a KeeperLink,
+    pub(crate) outgoing: &'a Outgoing,
+    pub(crate) tasks: &'a mut JoinSet<()>,
+}
+
+impl Starter<'_> {
+    /// Hands every rank to the keeper; those that cannot even get there are told as failed and
+    /// absent from the answer.
+    pub(crate) async fn start_all(&mut self) -> Vec<(u32, RankIo)> {
+        let launch = self.launch;
+        let bundle = self.bundle.take();
+        let common = Common {
+            login: if launch.clear_environment {
+                Environment::new()
+            } else {
+                login()
+            },
+            launcher: &launch.environment,
+            bundle: bundle.as_deref(),
+            socket: self.socket,
+            directory: &launch.directory,
+        };
+        let mut started = Vec::new();
+        for spec in &launch.ranks {
+            let environment = environment::of_rank(&common, &spec.environment);
+            match self.start(spec, environment).await {
+                Ok(io) => started.push((spec.rank, io)),
+                Err(failed) => self.outgoing.control(Message::LaunchFailed(failed)),
+            }
+        }
+        started
+    }
+
+    async fn start(
+        &mut self,
+        spec: &RankSpec,
+        environment: Environment,
+    ) -> Result<RankIo, LaunchFailed> {
+        let plan = self.plan(spec, &environment)?;
+        let setup = |error: io::Error| LaunchFailed {
+            rank: spec.rank,
+            what: "fork".to_owned(),
+            path: plan.argv[0].clone().into(),
+            errno: error.raw_os_error().unwrap_or(libc::EIO),
+        };
+        let ends = Ends::open(self.launch.pty, spec.stdin).map_err(setup)?;
+        let terminal = self.launch.pty;
+        self.keeper
+            .spawn(spec.rank, &plan, &ends.theirs)
+            .await
+            .map_err(setup)?;
+        drop(ends.theirs);
+        let mut io = RankIo::default();
+        for (slot, (stream, fd)) in [OutputStream::Stdout, OutputStream::Stderr]
+            .into_iter()
+            .zip(ends.outputs)
+            .enumerate()
+        {
+            if let Some(fd) = fd {
+                io.captures[slot] = Some(self.capture(spec.rank, stream, fd).map_err(setup)?);
+            }
+        }
+        if let Some(fd) = ends.input {
+            let pipe = AsyncPipe::new(fd).map_err(setup)?;
+            let (sender, inputs) = mpsc::unbounded_channel();
+            // Not among the tasks that the job's end waits for: a rank's stdin may stay open.
+            tokio::spawn(stdin::run(
+                spec.rank,
+                pipe,
+                terminal,
+                inputs,
+                self.outgoing.clone(),
+            ));
+            io.stdin = Some(sender);
+        }
+        Ok(io)
+    }
+
+    fn capture(
+        &mut self,
+        rank: u32,
+        stream: OutputStream,
+        fd: OwnedFd,
+    ) -> io::Result<mpsc::UnboundedSender<Command>> {
+        let credit = match self.launch.output_credit {
+            0 => OUTPUT_CREDIT_BYTES,
+            credit => credit,
+        };
+        let capture = Capture::new(rank, stream, AsyncPipe::new(fd)?, credit);
+        let (sender, commands) = mpsc::unbounded_channel();
+        self.tasks
+            .spawn(capture.run(commands, self.outgoing.clone()));
+        Ok(sender)
+    }
+
+    fn plan(&self, spec: &RankSpec, environment: &Environment) -> Result<Plan, LaunchFailed> {
+        let path = environment
+            .get(b"PATH".as_slice())
+            .map_or(PATH_DEFAULT, Vec::as_slice);
+        let failed = |what: &str, path: &[u8]| LaunchFailed {
+            rank: spec.rank,
+            what: what.to_owned(),
+            path: path.to_vec().into(),
+            errno: libc::ENOENT,
+        };
+        let mut argv: Vec<Vec<u8>> = self.launch.argv.iter().map(|word| word.to_vec()).collect();
+        if let Some(python) = &self.launch.python {
+            let found = program::python(&python.interpreter, python.required, path);
+            let named = if python.interpreter.is_empty() {
+                "python3"
+            } else {
+                &python.interpreter
+            };
+            let found = found.ok_or_else(|| failed("interpreter", named.as_bytes()))?;
+            argv.insert(0, found.into_os_string().into_encoded_bytes());
+        }
+        let Some(word) = argv.first() else {
+            return Err(failed("program", b""));
+        };
+        Ok(Plan {
+            candidates: program::candidates(word, path),
+            argv,
+            environment: environment::to_strings(environment),
+            directory: self.launch.directory.to_vec(),
+            terminal: self.launch.pty,
+        })
+    }
+}
+
+fn login() -> Environment {
+    let all = std::env::vars_os()
+        .map(|(name, value)| (name.into_encoded_bytes(), value.into_encoded_bytes()));
+    environment::login(all)
+}
+
+/// Both sides of a rank's standard streams.
+struct Ends {
+    /// What becomes the rank's 0, 1 and 2.
+    theirs: [OwnedFd; 3],
+    /// Stdout and stderr, or only the first: a terminal.
+    outputs: [Option<OwnedFd>; 2],
+    input: Option<OwnedFd>,
+}
+
+impl Ends {
+    fn open(terminal: bool, stdin: bool) -> io::Result<Self> {
+        if terminal {
+            return Self::open_terminal(stdin);
+        }
+        let (stdout, their_stdout) = pipe2(OFlag::O_CLOEXEC)?;
+        let (stderr, their_stderr) = pipe2(OFlag::O_CLOEXEC)?;
+        let (their_stdin, input) = if stdin {
+            let (read, write) = pipe2(OFlag::O_CLOEXEC)?;
+            (read, Some(write))
+        } else {
+            (File::open("/dev/null")?.into(), None)
+        };
+        Ok(Self {
+            theirs: [their_stdin, their_stdout, their_stderr],
+            outputs: [Some(stdout), Some(stderr)],
+            input,
+        })
+    }
+
+    /// One terminal: its output as written (no CR before newlines), and no echo, for the launcher's
+    /// own terminal shows what is typed.
+    fn open_terminal(stdin: bool) -> io::Result<Self> {
+        let pair = openpty(None, None)?;
+        let (master, slave) = (close_on_exec(&pair.master)?, close_on_exec(&pair.slave)?);
+        drop(pair);
+        let mut modes = tcgetattr(&slave)?;
+        modes.output_flags.remove(OutputFlags::OPOST);
+        modes.local_flags.remove(LocalFlags::ECHO);
+        tcsetattr(&slave, SetArg::TCSANOW, &modes)?;
+        sys::set_window_size(&master, TERMINAL_ROWS, TERMINAL_COLUMNS);
+        let their_stdin = if stdin {
+            slave.try_clone()?
+        } else {
+            File::open("/dev/null")?.into()
+        };
+        let input = if stdin {
+            Some(master.try_clone()?)
+        } else {
+            None
+        };
+        let theirs = [their_stdin, slave.try_clone()?, slave];
+        Ok(Self {
+            theirs,
+            outputs: [Some(master), None],
+            input,
+        })
+    }
+}
+
+/// openpty makes descriptors that exec keeps; their copies are closed by it.
+fn close_on_exec(fd: &OwnedFd) -> io::Result<OwnedFd> {
+    fd.try_clone()
+}

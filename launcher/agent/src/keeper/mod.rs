@@ -1,0 +1,92 @@
+//! The keeper: the process that forks, waits for and kills the ranks, and outlives the agent if
+//! it has to.
+//!
+//! It is forked by the agent while that has one thread, and has one itself for good: PDEATHSIG
+//! fires when the *thread* that forked ends. It is the subreaper of all that ranks start, so that
+//! whatever they leave behind hangs below it. It speaks with the agent over one socket, whose end
+//! means that the agent is gone: then everything below is killed at once.
+//!
+//! ```text
+//! agent ──Spawn, Sealed, Signal, Terminate──► keeper ──fork──► rank ──► …
+//!       ◄─Started, Failed, Exited, Stopped, Leftover, Gone─
+//! ```
+
+pub(crate) mod messages;
+mod ranks;
+mod run;
+mod spawn;
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use nix::libc;
+use nix::sys::prctl;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+use nix::unistd::{ForkResult, setsid};
+
+use crate::{sweep, sys};
+
+/// The agent's end.
+pub(crate) struct KeeperEnd {
+    pub(crate) socket: OwnedFd,
+    pub(crate) pid: i32,
+}
+
+/// Forks the keeper. Only while this process has one thread.
+pub(crate) fn fork(hangup_ignored: bool) -> io::Result<KeeperEnd> {
+    let (ours, theirs) = socketpair(
+        AddressFamily::Unix,
+        SockType::SeqPacket,
+        None,
+        SockFlag::SOCK_CLOEXEC,
+    )?;
+    match sys::fork_single_threaded()? {
+        ForkResult::Parent { child } => Ok(KeeperEnd {
+            socket: ours,
+            pid: child.as_raw(),
+        }),
+        ForkResult::Child => {
+            // All that the agent has open is given up without running its destructors: the
+            // numbers are closed below, and may be used again by then.
+            std::mem::forget(ours);
+            run_child(theirs, hangup_ignored)
+        }
+    }
+}
+
+fn run_child(socket: OwnedFd, hangup_ignored: bool) -> ! {
+    let run = std::panic::AssertUnwindSafe(|| {
+        let socket = settle(socket)?;
+        run::run(socket, hangup_ignored)
+    });
+    let code = match std::panic::catch_unwind(run) {
+        Ok(Ok(())) => 0,
+        Ok(Err(error)) => {
+            eprintln!("rlaunch keeper: {error}; ending every rank of this host");
+            sweep::until_none_left(|_, _| {});
+            1
+        }
+        Err(_) => {
+            sweep::until_none_left(|_, _| {});
+            101
+        }
+    };
+    // SAFETY: ends this forked process without running what the agent registered at exit.
+    unsafe { libc::_exit(code) }
+}
+
+/// Its own session, no descriptor of the agent's but stderr, subreaper.
+fn settle(socket: OwnedFd) -> io::Result<OwnedFd> {
+    setsid()?;
+    prctl::set_child_subreaper(true)?;
+    prctl::set_name(c"rlaunch-keeper")?;
+    let null: OwnedFd = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/null")?
+        .into();
+    for standard in [0, 1] {
+        sys::replace_standard(&null, standard)?;
+    }
+    sys::keep_only(socket)
+}

@@ -1,0 +1,139 @@
+//! The keeper's table: each rank's process, what was sent to it, how exec went.
+
+use std::io::Read;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use nix::libc;
+
+use super::messages::{Event, Exited, Failed, Plan, Started, Stopped};
+use super::spawn::{self, Child, Failure, Step};
+use crate::clock::now_us;
+
+pub(super) struct Rank {
+    number: u32,
+    pub(super) pid: i32,
+    /// Until exec has worked or failed.
+    outcome: Option<OwnedFd>,
+    failed: bool,
+    pub(super) ended: bool,
+    /// Bit n: signal n was sent to it by us.
+    sent: u64,
+    program: Vec<u8>,
+    directory: Vec<u8>,
+}
+
+impl Rank {
+    /// Forks; the event instead, if even that fails.
+    pub(super) fn start(
+        number: u32,
+        plan: Plan,
+        standard: &[OwnedFd; 3],
+        hangup_ignored: bool,
+    ) -> Result<Self, Event> {
+        let program = plan.argv.first().cloned().unwrap_or_default();
+        match spawn::spawn(&plan, standard, hangup_ignored) {
+            Ok(Child { pid, outcome }) => Ok(Self {
+                number,
+                pid,
+                outcome: Some(outcome),
+                failed: false,
+                ended: false,
+                sent: 0,
+                program,
+                directory: plan.directory,
+            }),
+            Err(error) => Err(Event::Failed(Failed {
+                rank: number,
+                what: "fork".to_owned(),
+                path: program,
+                errno: error.raw_os_error().unwrap_or(libc::EINVAL),
+            })),
+        }
+    }
+
+    pub(super) fn outcome(&self) -> Option<BorrowedFd<'_>> {
+        self.outcome.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Reads how exec went; its pipe must be readable or at its end.
+    pub(super) fn settle(&mut self) -> Option<Event> {
+        let mut pipe = std::fs::File::from(self.outcome.take()?);
+        let mut bytes = [0; Failure::BYTES];
+        if pipe.read_exact(&mut bytes).is_err() {
+            let (rank, pid) = (self.number, self.pid);
+            return Some(Event::Started(Started {
+                rank,
+                pid,
+                time_us: now_us(),
+            }));
+        }
+        self.failed = true;
+        let failure = Failure::from_bytes(bytes);
+        let (what, path) = match failure.step {
+            Step::Directory => ("directory", self.directory.clone()),
+            Step::Program => ("program", self.program.clone()),
+            Step::Setup => ("fork", self.program.clone()),
+        };
+        let what = what.to_owned();
+        Some(Event::Failed(Failed {
+            rank: self.number,
+            what,
+            path,
+            errno: failure.errno,
+        }))
+    }
+
+    pub(super) fn note_sent(&mut self, signal: i32) {
+        self.sent |= bit(signal);
+    }
+
+    /// What waitpid said of this rank's process.
+    pub(super) fn changed(&mut self, status: libc::c_int) -> Vec<Event> {
+        let rank = self.number;
+        if libc::WIFSTOPPED(status) {
+            let signal = libc::WSTOPSIG(status);
+            return vec![Event::Stopped(Stopped {
+                rank,
+                signal,
+                continued: false,
+            })];
+        }
+        if libc::WIFCONTINUED(status) {
+            let signal = libc::SIGCONT;
+            return vec![Event::Stopped(Stopped {
+                rank,
+                signal,
+                continued: true,
+            })];
+        }
+        self.ended = true;
+        // It is dead, so the pipe has its last word and does not block.
+        let mut events: Vec<Event> = self.settle().into_iter().collect();
+        if !self.failed {
+            let by_us = self.ended_by_us(status);
+            let (pid, time_us) = (self.pid, now_us());
+            events.push(Event::Exited(Exited {
+                rank,
+                pid,
+                status,
+                time_us,
+                by_us,
+            }));
+        }
+        events
+    }
+
+    /// Killed by a signal that we sent; or gone by itself after we asked it to go.
+    fn ended_by_us(&self, status: libc::c_int) -> bool {
+        if libc::WIFSIGNALED(status) {
+            self.sent & bit(libc::WTERMSIG(status)) != 0
+        } else {
+            self.sent & bit(libc::SIGTERM) != 0
+        }
+    }
+}
+
+fn bit(signal: i32) -> u64 {
+    assert!((1..=64).contains(&signal), "no such signal: {signal}");
+    1 << (signal - 1)
+}

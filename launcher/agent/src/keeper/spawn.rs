@@ -1,0 +1,254 @@
+//! One rank's process: fork and exec, each failure told with its errno and what it concerns.
+//!
+//! The child is a session leader with default signals (but an ignored HUP stays ignored, for
+//! nohup), dies with the keeper (PDEATHSIG, which the kernel clears for a setuid program), and
+//! has no descriptor above 2. Exec's outcome comes through a close-on-exec pipe, so a program on
+//! a hanging file system blocks nobody but itself.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::libc;
+use nix::unistd::{ForkResult, pipe2};
+
+use super::messages::Plan;
+use crate::sys;
+
+/// A child that may still be on its way to exec.
+pub(super) struct Child {
+    pub(super) pid: i32,
+    /// EOF: exec worked. Else [`Failure::from_bytes`].
+    pub(super) outcome: OwnedFd,
+}
+
+/// Which step of the child failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    Directory,
+    Program,
+    Setup,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Failure {
+    pub(super) step: Step,
+    pub(super) errno: i32,
+}
+
+impl Failure {
+    pub(super) const BYTES: usize = 5;
+
+    pub(super) fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
+        let [step, errno @ ..] = bytes;
+        let step = match step {
+            b'd' => Step::Directory,
+            b'p' => Step::Program,
+            _ => Step::Setup,
+        };
+        Self {
+            step,
+            errno: i32::from_le_bytes(errno),
+        }
+    }
+
+    fn to_bytes(self) -> [u8; Self::BYTES] {
+        let [a, b, c, d] = self.errno.to_le_bytes();
+        let step = match self.step {
+            Step::Directory => b'd',
+            Step::Program => b'p',
+            Step::Setup => b's',
+        };
+        [step, a, b, c, d]
+    }
+}
+
+/// Forks; `standard` becomes the child's 0, 1 and 2.
+pub(super) fn spawn(
+    plan: &Plan,
+    standard: &[OwnedFd; 3],
+    hangup_ignored: bool,
+) -> io::Result<Child> {
+    let prepared = Prepared::new(plan, standard, hangup_ignored)?;
+    let (outcome, report) = pipe2(OFlag::O_CLOEXEC)?;
+    match sys::fork_single_threaded()? {
+        ForkResult::Parent { child } => Ok(Child {
+            pid: child.as_raw(),
+            outcome,
+        }),
+        ForkResult::Child => prepared.run(report.as_raw_fd()),
+    }
+}
+
+/// Everything allocated before the fork, in the form that exec takes.
+struct Prepared {
+    standard: [RawFd; 3],
+    terminal: bool,
+    hangup_ignored: bool,
+    keeper: i32,
+    directory: CString,
+    candidates: Vec<CString>,
+    argv: Vec<CString>,
+    environment: Vec<CString>,
+}
+
+impl Prepared {
+    fn new(plan: &Plan, standard: &[OwnedFd; 3], hangup_ignored: bool) -> io::Result<Self> {
+        Ok(Self {
+            standard: standard.each_ref().map(AsRawFd::as_raw_fd),
+            terminal: plan.terminal,
+            hangup_ignored,
+            keeper: nix::unistd::getpid().as_raw(),
+            directory: c_string(&plan.directory)?,
+            candidates: c_strings(&plan.candidates)?,
+            argv: c_strings(&plan.argv)?,
+            environment: c_strings(&plan.environment)?,
+        })
+    }
+
+    /// In the child; never returns.
+    fn run(&self, report: RawFd) -> ! {
+        let failure = match self.set_up() {
+            Ok(()) => self.execute(),
+            Err(failure) => failure,
+        };
+        let bytes = failure.to_bytes();
+        // SAFETY: `bytes` lives here; a failing write leaves the exit code to tell.
+        unsafe { libc::write(report, bytes.as_ptr().cast(), bytes.len()) };
+        // SAFETY: ends this process without running what the keeper registered.
+        unsafe { libc::_exit(127) }
+    }
+
+    fn set_up(&self) -> Result<(), Failure> {
+        let setup = |errno: Errno| Failure {
+            step: Step::Setup,
+            errno: errno as i32,
+        };
+        // SAFETY: takes no argument; fails only for a group leader, which a fresh child is not.
+        Errno::result(unsafe { libc::setsid() }).map_err(setup)?;
+        // SAFETY: PR_SET_PDEATHSIG takes one integer.
+        let set = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+        Errno::result(set).map_err(setup)?;
+        // The keeper may have died before the line above.
+        if nix::unistd::getppid().as_raw() != self.keeper {
+            return Err(setup(Errno::ESRCH));
+        }
+        self.reset_signals();
+        for (to, from) in (0..).zip(self.standard) {
+            // SAFETY: both are open descriptors of this child; the keeper keeps 0, 1 and 2 open,
+            // so `from` is none of them and no earlier turn overwrote it.
+            Errno::result(unsafe { libc::dup2(from, to) }).map_err(setup)?;
+        }
+        if self.terminal {
+            // SAFETY: TIOCSCTTY takes an integer: do not steal another session's terminal.
+            let set = unsafe { libc::ioctl(1, libc::TIOCSCTTY, 0) };
+            Errno::result(set).map_err(setup)?;
+        }
+        // SAFETY: `directory` ends with NUL.
+        Errno::result(unsafe { libc::chdir(self.directory.as_ptr()) }).map_err(|errno| {
+            Failure {
+                step: Step::Directory,
+                errno: errno as i32,
+            }
+        })?;
+        close_on_exec_above_2();
+        Ok(())
+    }
+
+    fn reset_signals(&self) {
+        for signal in 1..=libc::SIGRTMAX() {
+            if !(signal == libc::SIGHUP && self.hangup_ignored) {
+                // SAFETY: SIG_DFL runs no code; numbers that the C library keeps are refused.
+                unsafe { libc::signal(signal, libc::SIG_DFL) };
+            }
+        }
+        if self.hangup_ignored {
+            sys::ignore(libc::SIGHUP);
+        }
+        let mut none = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
+        // SAFETY: sigemptyset fills the set that it is given.
+        unsafe { libc::sigemptyset(none.as_mut_ptr()) };
+        // SAFETY: `none` is filled; the old mask is not asked for.
+        unsafe { libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut()) };
+    }
+
+    /// As execvp: the next candidate after one that is absent or not allowed; a file without a
+    /// known format goes to the shell. Returns why nothing was executed.
+    fn execute(&self) -> Failure {
+        let argv = pointers(&self.argv);
+        let environment = pointers(&self.environment);
+        let mut errno = Errno::ENOENT;
+        for candidate in &self.candidates {
+            // SAFETY: all strings end with NUL and both arrays with a null pointer.
+            unsafe { libc::execve(candidate.as_ptr(), argv.as_ptr(), environment.as_ptr()) };
+            match Errno::last() {
+                Errno::ENOEXEC => {
+                    let mut words = vec![c"/bin/sh".as_ptr(), candidate.as_ptr()];
+                    words.extend(argv.iter().skip(1));
+                    // SAFETY: as above; `argv` brought its null pointer along.
+                    unsafe {
+                        libc::execve(c"/bin/sh".as_ptr(), words.as_ptr(), environment.as_ptr())
+                    };
+                    errno = Errno::last();
+                    break;
+                }
+                Errno::EACCES => errno = Errno::EACCES,
+                Errno::ENOENT
+                | Errno::ENOTDIR
+                | Errno::ESTALE
+                | Errno::ENODEV
+                | Errno::ETIMEDOUT => {}
+                other => {
+                    errno = other;
+                    break;
+                }
+            }
+        }
+        Failure {
+            step: Step::Program,
+            errno: errno as i32,
+        }
+    }
+}
+
+/// Whatever the agent's own parent left open does not reach a rank.
+fn close_on_exec_above_2() {
+    const CLOSE_RANGE_CLOEXEC: libc::c_uint = 4;
+    // SAFETY: marks descriptors; closes none.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_close_range,
+            3,
+            libc::c_uint::MAX,
+            CLOSE_RANGE_CLOEXEC,
+        )
+    };
+    if done == 0 {
+        return;
+    }
+    // Linux before 5.11.
+    for fd in sys::open_descriptors().into_iter().filter(|fd| *fd > 2) {
+        // SAFETY: fcntl on any number is sound.
+        unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
+    }
+}
+
+fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
+    strings
+        .iter()
+        .map(|string| string.as_ptr())
+        .chain([std::ptr::null()])
+        .collect()
+}
+
+fn c_strings(strings: &[Vec<u8>]) -> io::Result<Vec<CString>> {
+    strings.iter().map(|string| c_string(string)).collect()
+}
+
+/// The launcher's own arguments and environment came from exec, so they hold no NUL.
+fn c_string(bytes: &[u8]) -> io::Result<CString> {
+    CString::new(bytes)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a NUL byte in an argument"))
+}

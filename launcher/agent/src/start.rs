@@ -1,0 +1,212 @@
+//! `rlaunch agent`: descriptors and keeper before any thread, then the greeting, then gRPC.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::pin::Pin;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::libc;
+use nix::sys::prctl;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::stat::{SFlag, fstat};
+use rlaunch_wire::handshake::greeting;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
+
+use crate::keeper::{self, KeeperEnd};
+use crate::service::AgentService;
+use crate::sys;
+
+/// After the stream's end, what the job's own clean-up may take.
+const CLEANUP_MAX: Duration = Duration::from_secs(15);
+/// A launcher that never starts a job, though its stream stays open: its host is gone.
+const IDLE_MAX: Duration = Duration::from_secs(600);
+
+/// Runs the agent on standard input and output, which must be one socket or two pipes, until the
+/// launcher's stream ends. `args` is what follows `rlaunch agent`.
+///
+/// Must be called while the process has one thread: it forks.
+pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
+    let build = match parse(args) {
+        Ok(build) => build,
+        Err(error) => {
+            eprintln!(
+                "rlaunch agent: {error}\nhint: rlaunch starts it on each host; it is no command for people"
+            );
+            return ExitCode::from(2);
+        }
+    };
+    match run(&build) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("rlaunch agent: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn parse(mut args: impl Iterator<Item = OsString>) -> Result<String, String> {
+    let mut build = String::new();
+    while let Some(word) = args.next() {
+        if word == "--build" {
+            let id = args.next().ok_or("--build needs an id")?;
+            build = id
+                .into_string()
+                .map_err(|id| format!("--build {id:?}: not text"))?;
+        } else {
+            return Err(format!("unknown word {word:?}"));
+        }
+    }
+    if build.contains(char::is_whitespace) {
+        return Err(format!("--build {build:?}: holds a blank"));
+    }
+    Ok(build)
+}
+
+fn run(build: &str) -> io::Result<()> {
+    let stream = Stream::take_standard()?;
+    // ^C and ^Z at the launcher's terminal are for the launcher to pass on.
+    let hangup_ignored = sys::is_ignored(libc::SIGHUP);
+    nix::unistd::setsid().ok();
+    for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP, libc::SIGTSTP] {
+        sys::ignore(signal);
+    }
+    // Should the keeper be killed, what hung below it moves up to here.
+    prctl::set_child_subreaper(true)?;
+    prctl::set_name(c"rlaunch-agent")?;
+    let keeper = keeper::fork(hangup_ignored)?;
+    // After the fork: ranks get the limit as it was.
+    raise_descriptor_limit();
+    stream.write_all(greeting(build).as_bytes())?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let served = runtime.block_on(serve(stream, keeper));
+    // A thread that is stuck in a system call holds nobody up.
+    runtime.shutdown_background();
+    served
+}
+
+async fn serve(stream: Stream, keeper: KeeperEnd) -> io::Result<()> {
+    let (read, write) = stream.into_async()?;
+    let service = Arc::new(AgentService::new(keeper)?);
+    let connection = rlaunch_control::serve(read, write, service.clone());
+    tokio::select! {
+        // A stream that breaks is the same as one that ends: the launcher is gone.
+        _ = connection => {}
+        () = service.job_ended() => {}
+        () = service.idle_for(IDLE_MAX) => {
+            eprintln!("rlaunch agent: no job came within {} s; ending", IDLE_MAX.as_secs());
+        }
+    }
+    tokio::time::timeout(CLEANUP_MAX, service.settle())
+        .await
+        .ok();
+    Ok(())
+}
+
+fn raise_descriptor_limit() {
+    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        // Two pipes and a socket for each rank; where it fails, starting a rank says so.
+        setrlimit(Resource::RLIMIT_NOFILE, hard, hard).ok();
+    }
+}
+
+/// The launcher's byte stream.
+enum Stream {
+    Socket(OwnedFd),
+    Pipes(OwnedFd, OwnedFd),
+    Sockets(OwnedFd, OwnedFd),
+}
+
+type Read = Pin<Box<dyn AsyncRead + Send>>;
+type Write_ = Pin<Box<dyn AsyncWrite + Send>>;
+
+impl Stream {
+    /// Moves 0 and 1 out of the way of careless prints and of the ranks: both name /dev/null from
+    /// here on. 2 stays, for diagnostics.
+    fn take_standard() -> io::Result<Self> {
+        let (input, output) = (sys::duplicate_high(0)?, sys::duplicate_high(1)?);
+        let kind = |fd: &OwnedFd| -> io::Result<_> {
+            let found = fstat(fd)?;
+            let kind = SFlag::from_bits_truncate(found.st_mode) & SFlag::S_IFMT;
+            Ok((kind, found.st_dev, found.st_ino))
+        };
+        let (first, second) = (kind(&input)?, kind(&output)?);
+        let stream = match (first.0, second.0) {
+            (SFlag::S_IFSOCK, SFlag::S_IFSOCK) if first == second => Self::Socket(input),
+            (SFlag::S_IFSOCK, SFlag::S_IFSOCK) => Self::Sockets(input, output),
+            (SFlag::S_IFIFO, SFlag::S_IFIFO) => Self::Pipes(input, output),
+            _ => {
+                return Err(io::Error::other(
+                    "standard input and output are neither pipes nor sockets: rlaunch starts the \
+                     agent on each host; it is no command for people",
+                ));
+            }
+        };
+        let null: OwnedFd = File::options()
+            .read(true)
+            .write(true)
+            .open("/dev/null")?
+            .into();
+        sys::replace_standard(&null, 0)?;
+        sys::replace_standard(&null, 1)?;
+        Ok(stream)
+    }
+
+    fn write_all(&self, bytes: &[u8]) -> io::Result<()> {
+        let (Self::Socket(output) | Self::Pipes(_, output) | Self::Sockets(_, output)) = self;
+        File::from(output.try_clone()?).write_all(bytes)
+    }
+
+    fn into_async(self) -> io::Result<(Read, Write_)> {
+        match self {
+            Self::Socket(socket) => {
+                let (read, write) = socket_stream(socket)?.into_split();
+                Ok((Box::pin(read), Box::pin(write)))
+            }
+            Self::Sockets(input, output) => {
+                let (input, output) = (socket_stream(input)?, socket_stream(output)?);
+                Ok((Box::pin(input), Box::pin(output)))
+            }
+            Self::Pipes(input, output) => {
+                let input = pipe::Receiver::from_owned_fd(input)?;
+                let output = pipe::Sender::from_owned_fd(output)?;
+                Ok((Box::pin(input), Box::pin(output)))
+            }
+        }
+    }
+}
+
+fn socket_stream(socket: OwnedFd) -> io::Result<UnixStream> {
+    let stream = StdUnixStream::from(socket);
+    stream.set_nonblocking(true)?;
+    UnixStream::from_std(stream)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(words: &[&str]) -> Result<String, String> {
+        parse(words.iter().map(OsString::from))
+    }
+
+    #[test]
+    fn the_build_is_the_only_word() {
+        assert_eq!(
+            words(&["--build", "0.1.0-ab12"]),
+            Ok("0.1.0-ab12".to_owned())
+        );
+        assert_eq!(words(&[]), Ok(String::new()));
+        assert!(words(&["--build"]).unwrap_err().contains("needs an id"));
+        assert!(words(&["--bulid", "x"]).unwrap_err().contains("--bulid"));
+        assert!(words(&["--build", "a b"]).unwrap_err().contains("blank"));
+    }
+}
