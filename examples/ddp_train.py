@@ -38,7 +38,9 @@ def main():
         losses.append(train_epoch(model, optimizer, train, options, epoch))
         accuracy = measure_accuracy(model, test)
         if dist.get_rank() == 0 and not options.json:
-            print(f"epoch {epoch + 1:3}  loss {losses[-1]:.6f}  accuracy {accuracy:.2%}", flush=True)
+            print(
+                f"epoch {epoch + 1:3}  loss {losses[-1]:.6f}  accuracy {accuracy:.2%}", flush=True
+            )
 
     identical = weights_identical(model)
     if dist.get_rank() == 0:

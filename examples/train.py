@@ -38,7 +38,9 @@ def main():
         losses.append(train_epoch(model, train, options, epoch))
         accuracy = measure_accuracy(model, test)
         if rl.rank() == 0 and not options.json:
-            print(f"epoch {epoch + 1:3}  loss {losses[-1]:.6f}  accuracy {accuracy:.2%}", flush=True)
+            print(
+                f"epoch {epoch + 1:3}  loss {losses[-1]:.6f}  accuracy {accuracy:.2%}", flush=True
+            )
 
     identical, fingerprint = compare_weights(model)
     if rl.rank() == 0:

@@ -26,7 +26,9 @@ CUDA_FUNCTION = re.compile(
     re.IGNORECASE,
 )
 # cudaGetErrorString and its like; cudaGetLastError returns a number.
-TEXT_FUNCTION = re.compile(r"(?!cuda(GetLast|PeekAtLast)Error$).*Get.*(Error|Status)(String|Name)?$")
+TEXT_FUNCTION = re.compile(
+    r"(?!cuda(GetLast|PeekAtLast)Error$).*Get.*(Error|Status)(String|Name)?$"
+)
 RETURNS = {
     "x86_64": {
         "number": "movl $100, %eax\n    ret",

@@ -1,6 +1,8 @@
 //! librlaunch.so as a C program sees it: what it exports, what the header says, and programs built
 //! with cc.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
 use rlaunch_wire::{DType, Op};
 use std::collections::BTreeSet;
 use std::net::TcpListener;

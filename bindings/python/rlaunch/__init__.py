@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     Array = TypeVar("Array", bound=numpy.ndarray)
 
 __all__ = [
-    "MAX", "MIN", "PROD", "SUM",
+    "MAX", "MIN", "PROD", "SUM", "__version__",
     "Error", "InitError", "MismatchError", "PeerFailedError", "TimeoutError", "World",
     "all_gather", "all_reduce", "barrier", "broadcast", "finalize", "host", "init", "local_rank",
     "local_size", "rank", "recv", "reduce_scatter", "send", "size", "world",

@@ -90,7 +90,7 @@ class Examples(unittest.TestCase):
         """A torch script that knows nothing of rlaunch."""
         words = ["-np", "2", "--oversubscribe", "--python", TORCH]
         result = self.result(run(RLAUNCH, *words, DDP_TRAIN, *OPTIONS), 2)
-        one = dict(RANK=0, WORLD_SIZE=1, MASTER_ADDR="127.0.0.1", MASTER_PORT=0)
+        one = {"RANK": 0, "WORLD_SIZE": 1, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": 0}
         self.same_path(result, self.result(run(TORCH, DDP_TRAIN, *OPTIONS, **one), 1))
         self.assertGreater(result["accuracy"], 0.8)
 

@@ -37,7 +37,9 @@ class Footprint(unittest.TestCase):
         listed = subprocess.run(
             ["readelf", "-d", NATIVE], capture_output=True, text=True, check=True
         )
-        needed = [line.split("[")[1][:-1] for line in listed.stdout.splitlines() if "NEEDED" in line]
+        needed = [
+            line.split("[")[1][:-1] for line in listed.stdout.splitlines() if "NEEDED" in line
+        ]
         known = ("libc.so", "libgcc_s.so", "libm.so", "libpthread.so", "libdl.so", "ld-linux")
         self.assertEqual([name for name in needed if not name.startswith(known)], [])
 
