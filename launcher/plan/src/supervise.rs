@@ -1,20 +1,37 @@
 //! Supervision: the pure state machine that decides how a running job ends.
 //!
 //! ```text
-//!            first failure           300 ms, or all is over
+//!            first failure           300 ms, or a signal, or --timeout
 //! Running ───────────────► Collecting ───────────────────► Ending ──► Done
-//!    │  SIGINT, --timeout                                   ▲   │
+//!    │  signal, --timeout                                   ▲   │
 //!    └──────────────────────────────────────────────────────┘   └ every host Finished, lost or
-//!                                                                 given up (kill_after + grace)
+//!                                                                 given up
 //! ```
+//! - A *failure* is a rank that ends with anything but 0, that was never started, whose host was
+//!   lost, or whose agent broke. Peers are told at once; the others are ended 300 ms later, after
+//!   the reports that were under way have come, and the earliest on one common clock is the cause.
+//!   A rank that returns 0 while others run is no failure.
+//! - *Ending* sends TERM; agents send KILL after `kill_after`. A host that has not said how its
+//!   ranks ended [`GRACE`](limits::GRACE) after that is given up. A signal of the user sends KILL
+//!   at once, one more stops the waiting.
+//! - Whoever is *silent* is warned of after 5 s and lost after `host_timeout`, at any stage.
+//!
 //! See [`Supervisor`] for the order of calls and the time rule, [`Event`] for what goes in,
 //! [`Action`] for what comes out.
 
-mod cause;
+mod choose;
 mod clock;
+mod ending;
 mod event;
+mod limits;
 mod machine;
+mod silence;
+mod state;
 
 pub use clock::ClockOffset;
 pub use event::{Action, Ending, Event, HostSetup, LossKind, Settings};
+pub use limits::{COLLECT, GRACE, SILENCE_WARNING};
 pub use machine::Supervisor;
+
+#[cfg(test)]
+mod tests;

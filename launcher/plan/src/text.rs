@@ -1,5 +1,7 @@
 //! Small helpers for messages.
 
+use std::time::Duration;
+
 /// How many entries a list in a message shows before it says "and N more".
 const SHOWN_MAX: usize = 12;
 
@@ -41,6 +43,21 @@ pub(crate) fn ranges(ranks: &[u32]) -> String {
         1 => format!("{first}, {last}"),
         _ => format!("{first}-{last}"),
     }))
+}
+
+/// `8 s`, `2.5 s`, `300 ms`
+pub(crate) fn seconds(time: Duration) -> String {
+    let ms = time.as_millis();
+    match (ms < 1000, ms % 1000 / 100) {
+        (true, _) => format!("{ms} ms"),
+        (false, 0) => format!("{} s", ms / 1000),
+        (false, tenths) => format!("{}.{tenths} s", ms / 1000),
+    }
+}
+
+/// [`seconds`] of so many milliseconds.
+pub(crate) fn seconds_of_ms(ms: u64) -> String {
+    seconds(Duration::from_millis(ms))
 }
 
 /// Longest word a message repeats.

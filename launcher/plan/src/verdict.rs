@@ -15,9 +15,13 @@ pub struct Verdict {
     pub outcome: Outcome,
     /// How each rank ended, by rank.
     pub ranks: Vec<RankFate>,
+    /// Hosts that were silent when something failed elsewhere.
+    pub suspects: Vec<Suspect>,
+    /// Ranks that returned 0 without finalize while others waited for them.
+    pub left_early: Vec<u32>,
     /// Hosts that did not confirm that nothing is left on them.
     pub unconfirmed: Vec<HostFate>,
-    /// Processes that could not be ended.
+    /// Processes that ranks left behind, or that could not be ended; `why` says which.
     pub leftovers: Vec<Leftover>,
     /// The causing rank's last lines; filled in by the driver, oldest first.
     pub last_lines: Vec<LastLine>,
@@ -48,12 +52,16 @@ pub enum Cause {
     RankEnded {
         rank: u32,
         host: String,
-        pid: u32,
+        pid: Option<u32>,
         ending: Ending,
         core_dumped: bool,
     },
     /// Returned 0 while its peers still needed it; they failed.
-    RankLeftEarly { rank: u32, host: String, pid: u32 },
+    RankLeftEarly {
+        rank: u32,
+        host: String,
+        pid: Option<u32>,
+    },
     LaunchFailed {
         rank: u32,
         host: String,
@@ -69,8 +77,12 @@ pub enum Cause {
         detail: String,
         silent_ms: u64,
     },
-    /// The agent finished without saying how a rank ended.
-    AgentBroke { host: String, rank: u32 },
+    /// The agent finished without saying how a rank ended, or ended it by itself.
+    AgentBroke {
+        host: String,
+        rank: u32,
+        reason: String,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -91,6 +103,12 @@ pub enum Fate {
     Stopped(Ending),
     /// Its host was lost or did not answer.
     Unknown,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Suspect {
+    pub host: String,
+    pub silent_ms: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -46,7 +46,8 @@ fn what_belongs_to_this_machine_stays_here() {
             "WANDB_API_KEY",
             "HOMEBREW",
             "LANG",
-            "PYTHONUNBUFFERED"
+            "PYTHONUNBUFFERED",
+            "TORCH_NCCL_ASYNC_ERROR_HANDLING"
         ]
     );
     // Everyday names are not worth a note; a hidden GPU is.

@@ -1,0 +1,248 @@
+//! Which of the collected failures is the cause.
+//!
+//! 1. A rank whose runtime said "I lost peer N" failed because of N, if anything explains N's
+//!    end: a failure of its own, a host that is silent, or its early return.
+//! 2. Of the others the earliest on the common clock is the cause.
+//! 3. Clocks are known to within half a round trip. Where a process that a signal ended and one
+//!    that returned a code are closer than that, on two hosts, the signal is the cause: a killed
+//!    peer makes others return codes, hardly the other way round.
+
+use std::time::Duration;
+
+use super::event::{Ending, LossKind};
+use super::limits::SUSPECT;
+use super::machine::Supervisor;
+use super::state::{Failure, FailureKind, HostState};
+use crate::exit_code;
+use crate::verdict::{Cause, Suspect};
+
+const ENOENT: i32 = 2;
+const ENOTDIR: i32 = 20;
+
+impl Supervisor {
+    /// The cause and the job's exit code. There is at least one failure.
+    pub(super) fn choose(&self, now: Duration) -> (Cause, u8) {
+        let primary = self
+            .failures
+            .iter()
+            .filter(|failure| !self.is_secondary(failure));
+        let primary: Vec<&Failure> = primary.collect();
+        if let Some(failure) = first(&primary) {
+            return self.describe(failure);
+        }
+        // All lost a peer that has not failed.
+        let all: Vec<&Failure> = self.failures.iter().collect();
+        let failure = first(&all).expect("a failure started the collection");
+        let (cause, code) = self.describe(failure);
+        self.explain(failure, code, now).unwrap_or((cause, code))
+    }
+
+    /// Hosts that were silent when something failed elsewhere.
+    pub(super) fn suspects(&self, now: Duration) -> Vec<Suspect> {
+        let silent = |host: &HostState| now.saturating_sub(host.heard_at);
+        let suspected = |host: &&HostState| host.connected() && silent(host) >= SUSPECT;
+        let hosts = self.hosts.iter().filter(suspected);
+        hosts
+            .map(|host| Suspect {
+                host: host.name.clone(),
+                silent_ms: millis(silent(host)),
+            })
+            .collect()
+    }
+
+    /// Ranks that returned 0 and left others waiting.
+    pub(super) fn left_early(&self) -> Vec<u32> {
+        let ranks = (0_u32..).zip(&self.ranks);
+        ranks
+            .filter(|(_, rank)| rank.told && rank.returned_0())
+            .map(|(number, _)| number)
+            .collect()
+    }
+
+    /// Whether its rank blames a peer that failed by itself. Two that blame each other are both
+    /// primary.
+    fn is_secondary(&self, failure: &Failure) -> bool {
+        let FailureKind::Exit { rank, .. } = failure.kind else {
+            return false;
+        };
+        let mut at = rank as usize;
+        for _ in 0..self.ranks.len() {
+            let Some(peer) = self.ranks[at].blames else {
+                return at != rank as usize && self.has_failed(at);
+            };
+            if peer == rank {
+                return false;
+            }
+            at = peer as usize;
+        }
+        false
+    }
+
+    fn has_failed(&self, rank: usize) -> bool {
+        self.failures.iter().any(|failure| match &failure.kind {
+            FailureKind::HostLost { ranks, .. } => ranks.contains(&(rank as u32)),
+            FailureKind::Exit { rank: failed, .. }
+            | FailureKind::Launch { rank: failed, .. }
+            | FailureKind::AgentBroke { rank: failed, .. } => *failed as usize == rank,
+        })
+    }
+
+    /// What became of the peer that the failed rank blames, where that is no failure itself.
+    fn explain(&self, failure: &Failure, code: u8, now: Duration) -> Option<(Cause, u8)> {
+        let FailureKind::Exit { rank, .. } = failure.kind else {
+            return None;
+        };
+        let peer = self.ranks[rank as usize].blames?;
+        let state = &self.ranks[peer as usize];
+        let host = &self.hosts[state.host];
+        if state.returned_0() {
+            let host = host.name.clone();
+            return Some((
+                Cause::RankLeftEarly {
+                    rank: peer,
+                    host,
+                    pid: state.pid,
+                },
+                code,
+            ));
+        }
+        let silent = now.saturating_sub(host.heard_at);
+        if !host.connected() || silent < SUSPECT {
+            return None;
+        }
+        let cause = Cause::HostLost {
+            host: host.name.clone(),
+            ranks: host.rank_indices().map(|index| index as u32).collect(),
+            kind: LossKind::Silent,
+            detail: format!("rank {rank} lost its connection to rank {peer} there"),
+            silent_ms: millis(silent),
+        };
+        Some((cause, exit_code::HOST_LOST))
+    }
+
+    fn describe(&self, failure: &Failure) -> (Cause, u8) {
+        let host = self.hosts[failure.host].name.clone();
+        match &failure.kind {
+            &FailureKind::Exit {
+                rank,
+                ending,
+                core_dumped,
+            } => {
+                let pid = self.ranks[rank as usize].pid;
+                let code = match ending {
+                    Ending::Code(code) => exit_code::of_exit(code),
+                    Ending::Signal(signal) => exit_code::of_signal(signal),
+                };
+                (
+                    Cause::RankEnded {
+                        rank,
+                        host,
+                        pid,
+                        ending,
+                        core_dumped,
+                    },
+                    code,
+                )
+            }
+            FailureKind::Launch {
+                rank,
+                what,
+                path,
+                errno,
+            } => {
+                let program = what == "program" || what == "interpreter";
+                let absent = matches!(*errno, ENOENT | ENOTDIR);
+                let code = if program && absent {
+                    exit_code::NOT_FOUND
+                } else {
+                    exit_code::CANNOT_START
+                };
+                let cause = Cause::LaunchFailed {
+                    rank: *rank,
+                    host,
+                    what: what.clone(),
+                    path: path.clone(),
+                    errno: *errno,
+                    also: self.also_not_launched(failure.host, path),
+                };
+                (cause, code)
+            }
+            FailureKind::HostLost {
+                ranks,
+                kind,
+                detail,
+                silent,
+            } => {
+                let cause = Cause::HostLost {
+                    host,
+                    ranks: ranks.clone(),
+                    kind: *kind,
+                    detail: detail.clone(),
+                    silent_ms: millis(*silent),
+                };
+                (cause, exit_code::HOST_LOST)
+            }
+            &FailureKind::AgentBroke { rank, reason } => {
+                let reason = reason.to_owned();
+                (
+                    Cause::AgentBroke { host, rank, reason },
+                    exit_code::LAUNCHER,
+                )
+            }
+        }
+    }
+
+    /// Other hosts on which the same could not be started.
+    fn also_not_launched(&self, host: usize, path: &str) -> Vec<String> {
+        let mut hosts: Vec<usize> = Vec::new();
+        for failure in &self.failures {
+            let same = matches!(&failure.kind, FailureKind::Launch { path: p, .. } if p == path);
+            if same && failure.host != host && !hosts.contains(&failure.host) {
+                hosts.push(failure.host);
+            }
+        }
+        hosts.sort_unstable();
+        hosts
+            .into_iter()
+            .map(|host| self.hosts[host].name.clone())
+            .collect()
+    }
+}
+
+fn first<'a>(failures: &[&'a Failure]) -> Option<&'a Failure> {
+    // min_by_key keeps the first of equals, so arrival decides between them.
+    let earliest = *failures.iter().min_by_key(|failure| failure.at_us)?;
+    if is_signal(earliest) {
+        return Some(earliest);
+    }
+    let close = |failure: &&&Failure| {
+        let apart_us = failure.at_us.abs_diff(earliest.at_us);
+        let error_us = failure.error_us.saturating_add(earliest.error_us);
+        failure.host != earliest.host && apart_us <= error_us && is_signal(failure)
+    };
+    let returned_code = matches!(earliest.kind, FailureKind::Exit { .. });
+    let signal = failures
+        .iter()
+        .filter(close)
+        .min_by_key(|failure| failure.at_us);
+    Some(
+        signal
+            .copied()
+            .filter(|_| returned_code)
+            .unwrap_or(earliest),
+    )
+}
+
+fn is_signal(failure: &Failure) -> bool {
+    matches!(
+        failure.kind,
+        FailureKind::Exit {
+            ending: Ending::Signal(_),
+            ..
+        }
+    )
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
