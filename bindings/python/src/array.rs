@@ -125,7 +125,8 @@ fn import_numpy(py: Python<'_>) -> PyResult<()> {
             Err(error)
         }
     };
-    NUMPY.get_or_try_init(py, import).map(|()| ())
+    NUMPY.get_or_try_init(py, import)?;
+    Ok(())
 }
 
 fn dtype_of(dtype: &Bound<'_, PyArrayDescr>) -> Option<DType> {
