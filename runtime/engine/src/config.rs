@@ -226,7 +226,7 @@ fn derived_ports(master: u16) -> Vec<u16> {
         .map(|step| {
             let port = u32::from(master) + u32::from(step);
             // Past the end the count goes on from the unprivileged start.
-u16::try_from(port).unwrap_or_else(|_| (port - 65_536) as u16 + LOWEST)
+            u16::try_from(port).unwrap_or_else(|_| (port - 65_536) as u16 + LOWEST)
         })
         .collect()
 }

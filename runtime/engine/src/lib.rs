@@ -21,9 +21,22 @@
 //! - A world may be used from several threads; calls take turns. Two threads must not rely on each
 //!   other's progress inside one world.
 
+mod bootstrap;
+mod card;
+mod collective;
 pub mod config;
+mod connect;
+mod control;
+mod core;
 mod element;
 mod error;
+mod flat;
+mod health;
+mod interpret;
+mod leader;
+mod notice;
+mod point;
+mod wait;
 mod world;
 
 pub use config::Config;

@@ -1,7 +1,12 @@
 //! The public handle.
 
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use rlaunch_wire::{DType, Op};
 
+use crate::connect::{Place, connect};
+use crate::core::Core;
 use crate::{Config, Element, Error};
 
 /// Joins the job that the environment describes; see [`Config::from_environment`].
@@ -10,50 +15,52 @@ pub fn init() -> Result<World, Error> {
 }
 
 /// All ranks of a job, seen by one of them. Several worlds may live in one process.
-#[derive(Debug)]
 pub struct World {
-    config: Config,
+    place: Place,
+    /// `None` once finalized.
+    core: Mutex<Option<Core>>,
 }
 
 impl World {
     /// Joins as `config` says; returns once every rank has joined.
     pub fn new(config: Config) -> Result<Self, Error> {
-        if config.world_size != 1 {
-            return Err(Error::Init("more than one rank is not served yet".into()));
-        }
-        Ok(Self { config })
+        let (place, core) = connect(&config)?;
+        Ok(Self {
+            place,
+            core: Mutex::new(Some(core)),
+        })
     }
 
     pub fn rank(&self) -> u32 {
-        self.config.rank
+        self.place.rank
     }
 
     pub fn size(&self) -> u32 {
-        self.config.world_size
+        self.place.size
     }
 
     /// Number of this rank among those of its host.
     pub fn local_rank(&self) -> u32 {
-        0
+        self.place.local_rank
     }
 
     pub fn local_size(&self) -> u32 {
-        1
+        self.place.local_size
     }
 
     /// Name of this rank's host, as the launcher or else the kernel calls it.
     pub fn host(&self) -> &str {
-        "localhost"
+        &self.place.host
     }
 
     /// Names of the transports in use: `shm`, `tcp`.
     pub fn transports(&self) -> Vec<&'static str> {
-        Vec::new()
+        self.place.transports.clone()
     }
 
     /// Returns when every rank has called it.
     pub fn barrier(&self) -> Result<(), Error> {
-        Ok(())
+        self.with(Core::barrier)
     }
 
     /// Every rank's `buffer` becomes the root's.
@@ -129,8 +136,11 @@ impl World {
 
     /// Leaves the job in good order; what peers still wait for from this rank fails there.
     /// Dropping a world does the same but can't report.
+    ///
+    /// Fails if the world had failed, so that a rank learns of it that made its last call before.
     pub fn finalize(self) -> Result<(), Error> {
-        Ok(())
+        let core = self.lock().take();
+        core.map_or(Ok(()), Core::leave)
     }
 }
 
@@ -145,8 +155,8 @@ impl World {
         dtype: DType,
         root: u32,
     ) -> Result<(), Error> {
-        let _ = (buffer, count, dtype, root);
-        Ok(())
+        // SAFETY: as this function's caller vouches.
+        self.with(|core| unsafe { core.broadcast(buffer, count, dtype, root) })
     }
 
     /// # Safety
@@ -158,8 +168,8 @@ impl World {
         dtype: DType,
         op: Op,
     ) -> Result<(), Error> {
-        let _ = (buffer, count, dtype, op);
-        Ok(())
+        // SAFETY: as this function's caller vouches.
+        self.with(|core| unsafe { core.all_reduce(buffer, count, dtype, op) })
     }
 
     /// `count` is that of `input`. In place where `input` is this rank's part of `output`.
@@ -174,8 +184,8 @@ impl World {
         count: usize,
         dtype: DType,
     ) -> Result<(), Error> {
-        let _ = (input, output, count, dtype);
-        Ok(())
+        // SAFETY: as this function's caller vouches.
+        self.with(|core| unsafe { core.all_gather(input, output, count, dtype) })
     }
 
     /// `count` is that of `output`. In place where `output` is this rank's part of `input`.
@@ -191,8 +201,8 @@ impl World {
         dtype: DType,
         op: Op,
     ) -> Result<(), Error> {
-        let _ = (input, output, count, dtype, op);
-        Ok(())
+        // SAFETY: as this function's caller vouches.
+        self.with(|core| unsafe { core.reduce_scatter(input, output, count, dtype, op) })
     }
 
     /// # Safety
@@ -205,8 +215,8 @@ impl World {
         to: u32,
         tag: u32,
     ) -> Result<(), Error> {
-        let _ = (buffer, count, dtype, to, tag);
-        Ok(())
+        // SAFETY: as this function's caller vouches.
+        self.with(|core| unsafe { core.send(buffer, count, dtype, to, tag) })
     }
 
     /// # Safety
@@ -219,8 +229,8 @@ impl World {
         from: u32,
         tag: u32,
     ) -> Result<(), Error> {
-        let _ = (buffer, count, dtype, from, tag);
-        Ok(())
+        // SAFETY: as this function's caller vouches.
+        self.with(|core| unsafe { core.recv(buffer, count, dtype, from, tag) })
     }
 
     fn check_length(&self, what: &str, len: usize, of: &str, part: usize) -> Result<(), Error> {
@@ -232,5 +242,30 @@ impl World {
             "{what} has {len} elements, but must have {of}'s {part} times the world's {}",
             self.size()
         )))
+    }
+
+    fn with<R>(&self, call: impl FnOnce(&mut Core) -> Result<R, Error>) -> Result<R, Error> {
+        call(self.lock().as_mut().ok_or(Error::Finalized)?)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Core>> {
+        // A panic inside a call is a bug; the state it leaves is still sound, at worst unusable.
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if let Some(core) = self.lock().take() {
+            let _ = core.leave();
+        }
+    }
+}
+
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("World")
+            .field("place", &self.place)
+            .finish_non_exhaustive()
     }
 }

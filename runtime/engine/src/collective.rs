@@ -1,0 +1,311 @@
+//! The calls of a world: which way each goes, and how a rank leaves.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rlaunch_schedule::{Program, Shape, program, select};
+use rlaunch_transport::{Header, Kind, Progress};
+use rlaunch_wire::{Collective, DType, Descriptor, Op};
+
+use crate::Error;
+use crate::core::Core;
+use crate::flat::{self, FlatExchange};
+use crate::interpret::Interpreter;
+use crate::notice::{Left, Notice, NoticeKind};
+use crate::point::{self, RecvOperation, SendOperation};
+
+impl Core {
+    pub(crate) fn barrier(&mut self) -> Result<(), Error> {
+        let call = self.begin(Collective::Barrier, DType::I32, None, 0, 0)?;
+        let nothing = std::ptr::NonNull::<u64>::dangling().as_ptr().cast();
+        // SAFETY: nothing is read or written.
+        unsafe { self.collective(call, nothing, 0, nothing, 0) }
+    }
+
+    /// # Safety
+    /// As [`crate::World::broadcast_raw`].
+    pub(crate) unsafe fn broadcast(
+        &mut self,
+        buffer: *mut u8,
+        count: usize,
+        dtype: DType,
+        root: u32,
+    ) -> Result<(), Error> {
+        self.check_rank("root", root)?;
+        let bytes = bytes(count, dtype)?;
+        let call = self.begin(Collective::Broadcast, dtype, None, root, count)?;
+        let share = if root == self.rank { bytes } else { 0 };
+        // SAFETY: as the caller vouches.
+        unsafe { self.collective(call, buffer, share, buffer, bytes) }
+    }
+
+    /// # Safety
+    /// As [`crate::World::all_reduce_raw`].
+    pub(crate) unsafe fn all_reduce(
+        &mut self,
+        buffer: *mut u8,
+        count: usize,
+        dtype: DType,
+        op: Op,
+    ) -> Result<(), Error> {
+        let bytes = bytes(count, dtype)?;
+        let call = self.begin(Collective::AllReduce, dtype, Some(op), 0, count)?;
+        // SAFETY: as the caller vouches.
+        unsafe { self.collective(call, buffer, bytes, buffer, bytes) }
+    }
+
+    /// # Safety
+    /// As [`crate::World::all_gather_raw`].
+    pub(crate) unsafe fn all_gather(
+        &mut self,
+        input: *const u8,
+        output: *mut u8,
+        count: usize,
+        dtype: DType,
+    ) -> Result<(), Error> {
+        let part = bytes(count, dtype)?;
+        let total = count
+            .checked_mul(self.size() as usize)
+            .ok_or_else(too_large)?;
+        let whole = bytes(total, dtype)?;
+        let call = self.begin(Collective::AllGather, dtype, None, 0, count)?;
+        if flat::serves(self, part) {
+            // SAFETY: as the caller vouches.
+            return unsafe { self.flat(call, input, part, output, part) };
+        }
+        // SAFETY: this rank's part of the output has room for the input; `copy` allows for both
+        // being the same.
+        unsafe { std::ptr::copy(input, output.add(self.rank as usize * part), part) };
+        // SAFETY: as the caller vouches, for the whole output.
+        unsafe { self.scheduled(call, output, total, whole) }
+    }
+
+    /// # Safety
+    /// As [`crate::World::reduce_scatter_raw`].
+    pub(crate) unsafe fn reduce_scatter(
+        &mut self,
+        input: *const u8,
+        output: *mut u8,
+        count: usize,
+        dtype: DType,
+        op: Op,
+    ) -> Result<(), Error> {
+        let part = bytes(count, dtype)?;
+        let total = count
+            .checked_mul(self.size() as usize)
+            .ok_or_else(too_large)?;
+        let whole = bytes(total, dtype)?;
+        let call = self.begin(Collective::ReduceScatter, dtype, Some(op), 0, count)?;
+        if flat::serves(self, whole) {
+            // SAFETY: as the caller vouches.
+            return unsafe { self.flat(call, input, whole, output, part) };
+        }
+        // The schedule reduces in place, and the input is not ours to change.
+        let mut work = vec![0u64; whole.div_ceil(8)];
+        let work = work.as_mut_ptr().cast::<u8>();
+        // SAFETY: the input is valid for all parts, the work buffer as large and new.
+        unsafe { std::ptr::copy_nonoverlapping(input, work, whole) };
+        // SAFETY: the work buffer is valid for `total` elements.
+        unsafe { self.scheduled(call, work, total, whole)? };
+        // SAFETY: the output is valid for this rank's part, and apart from the work buffer.
+        unsafe {
+            std::ptr::copy_nonoverlapping(work.add(self.rank as usize * part), output, part);
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    /// As [`crate::World::send_raw`].
+    pub(crate) unsafe fn send(
+        &mut self,
+        buffer: *const u8,
+        count: usize,
+        dtype: DType,
+        to: u32,
+        tag: u32,
+    ) -> Result<(), Error> {
+        self.check_rank("receiver", to)?;
+        bytes(count, dtype)?;
+        let call = point::descriptor(self, Collective::Send, to, dtype, count);
+        self.check(&call)?;
+        // SAFETY: as the caller vouches; the operation ends within this call.
+        let mut operation = unsafe { SendOperation::new(self, call, to, tag, buffer)? };
+        self.run(&call, &mut operation)
+    }
+
+    /// # Safety
+    /// As [`crate::World::recv_raw`].
+    pub(crate) unsafe fn recv(
+        &mut self,
+        buffer: *mut u8,
+        count: usize,
+        dtype: DType,
+        from: u32,
+        tag: u32,
+    ) -> Result<(), Error> {
+        self.check_rank("sender", from)?;
+        bytes(count, dtype)?;
+        let call = point::descriptor(self, Collective::Recv, from, dtype, count);
+        self.check(&call)?;
+        // SAFETY: as the caller vouches; the operation ends within this call.
+        let mut operation = unsafe { RecvOperation::new(self, call, from, tag, buffer) };
+        self.run(&call, &mut operation)
+    }
+
+    /// A collective whose result lies where its input did.
+    ///
+    /// # Safety
+    /// `share` is valid for `share_bytes`, `buffer` for `bytes`, which is the call's count.
+    unsafe fn collective(
+        &mut self,
+        call: Descriptor,
+        share: *const u8,
+        share_bytes: usize,
+        buffer: *mut u8,
+        bytes: usize,
+    ) -> Result<(), Error> {
+        if flat::serves(self, bytes) {
+            // SAFETY: as the caller vouches.
+            return unsafe { self.flat(call, share, share_bytes, buffer, bytes) };
+        }
+        // SAFETY: as the caller vouches.
+        unsafe { self.scheduled(call, buffer, call.count as usize, bytes) }
+    }
+
+    /// # Safety
+    /// `share` is valid for `share_bytes`; `output` and `length` as [`flat::conclude`].
+    unsafe fn flat(
+        &mut self,
+        call: Descriptor,
+        share: *const u8,
+        share_bytes: usize,
+        output: *mut u8,
+        length: usize,
+    ) -> Result<(), Error> {
+        // SAFETY: as the caller vouches.
+        let mut exchange = unsafe { FlatExchange::begin(self, call, share, share_bytes) };
+        self.run(&call, &mut exchange)?;
+        // SAFETY: the exchange is done; as the caller vouches.
+        unsafe { flat::conclude(self, &call, output, length) };
+        Ok(())
+    }
+
+    /// # Safety
+    /// `buffer` is valid for reads and writes of `count` elements, which are `bytes`.
+    unsafe fn scheduled(
+        &mut self,
+        call: Descriptor,
+        buffer: *mut u8,
+        count: usize,
+        bytes: usize,
+    ) -> Result<(), Error> {
+        if self.size() == 1 {
+            return Ok(());
+        }
+        let program = self.program(call.collective, bytes, call.root);
+        // SAFETY: as the caller vouches; the operation ends within this call.
+        let mut operation = unsafe { Interpreter::new(self, program, call, buffer, count) };
+        let result = self.run(&call, &mut operation);
+        operation.end(self);
+        result
+    }
+
+    fn program(&mut self, collective: Collective, bytes: usize, root: u32) -> Arc<Program> {
+        let shape = Shape {
+            world: self.size(),
+            hosts: self.hosts,
+        };
+        let algorithm = select(collective, bytes, shape, self.algorithm);
+        let (world, rank) = (self.size(), self.rank);
+        let entry = self.programs.entry((collective, algorithm, root));
+        entry
+            .or_insert_with(|| Arc::new(program(collective, algorithm, world, rank, root)))
+            .clone()
+    }
+
+    /// Tells all that this rank is out, and lets what it sent arrive.
+    pub(crate) fn leave(mut self) -> Result<(), Error> {
+        const CLOSE_MAX: Duration = Duration::from_secs(1);
+        const GOODBYE_MAX: Duration = Duration::from_millis(200);
+        let end = Descriptor {
+            communicator: 0,
+            sequence: self.calls,
+            collective: Collective::Barrier,
+            dtype: DType::I32,
+            op: None,
+            root: 0,
+            count: 0,
+        };
+        let mut events = Vec::new();
+        if self.poison.is_none() {
+            self.look(&end);
+            self.control.poll(&mut events);
+        }
+        let poison = self.poison.clone();
+        self.control
+            .broadcast(self.rank, Notice::new(NoticeKind::Left(Left {})));
+        if let Some(neighbours) = &self.neighbours {
+            neighbours.arena.set_state(
+                self.peers[self.rank as usize].local.unwrap_or(0),
+                rlaunch_transport::shm::State::Left,
+            );
+        }
+        for rank in 0..self.size() {
+            if rank != self.rank {
+                let header = Header {
+                    descriptor: end,
+                    length_bytes: 0,
+                    tag: 0,
+                    kind: Kind::Leave,
+                };
+                self.post(rank, header);
+            }
+        }
+        // A poisoned world may have half a message under way; nothing can follow it.
+        if poison.is_none() {
+            self.close(Instant::now() + CLOSE_MAX);
+        }
+        self.control.leave(GOODBYE_MAX);
+        poison.map_or(Ok(()), Err)
+    }
+
+    fn close(&mut self, deadline: Instant) {
+        let mut open: Vec<u32> = (0..self.size()).filter(|rank| *rank != self.rank).collect();
+        while !open.is_empty() && Instant::now() < deadline {
+            open.retain(|rank| match self.flush_outbox(*rank, "finalize") {
+                Ok(false) => true,
+                Ok(true) => {
+                    let connection = self.peers[*rank as usize].connection.as_mut();
+                    connection.is_some_and(|connection| {
+                        !matches!(connection.poll_close(), Ok(Progress::Done) | Err(_))
+                    })
+                }
+                Err(_) => false,
+            });
+            if !open.is_empty() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+
+    fn check_rank(&self, what: &str, rank: u32) -> Result<(), Error> {
+        if rank < self.size() {
+            return Ok(());
+        }
+        Err(Error::Argument(format!(
+            "{what} {rank} is outside the world of {} ranks (they count from 0)",
+            self.size()
+        )))
+    }
+}
+
+fn bytes(count: usize, dtype: DType) -> Result<usize, Error> {
+    count
+        .checked_mul(dtype.size_bytes())
+        .filter(|bytes| isize::try_from(*bytes).is_ok())
+        .ok_or_else(too_large)
+}
+
+fn too_large() -> Error {
+    Error::Argument("more bytes than an address space holds".into())
+}

@@ -1,0 +1,264 @@
+//! Who is alive, who disagrees: looked at now and then from within calls.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use prost::Message;
+use rlaunch_transport::shm::State;
+use rlaunch_wire::Descriptor;
+
+use crate::control::poll_descriptors;
+use crate::core::Core;
+use crate::notice::{Notice, NoticeKind, Waiting, descriptor};
+use crate::{Error, Rank};
+
+/// When to look, and at whom.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    next_look: Instant,
+    next_look_coarse_ms: u64,
+    /// Processes of neighbours, by rank. Readable once ended.
+    pub(crate) processes: Vec<(u32, OwnedFd)>,
+    /// The control link leads to rank 0, not to an agent.
+    pub(crate) is_leader_link: bool,
+    /// Some peer has told that it waits.
+    pub(crate) someone_waits: bool,
+}
+
+/// Between two looks inside a wait; a system call each.
+const LOOK_PERIOD: Duration = Duration::from_millis(1);
+/// Between two looks at the start of calls that never wait.
+const LOOK_PERIOD_COARSE_MS: u64 = 8;
+
+impl Watch {
+    pub(crate) fn new(processes: Vec<(u32, OwnedFd)>, is_leader_link: bool) -> Self {
+        Self {
+            next_look: Instant::now(),
+            next_look_coarse_ms: 0,
+            processes,
+            is_leader_link,
+            someone_waits: false,
+        }
+    }
+
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        now >= self.next_look
+    }
+
+    /// By a clock that costs next to nothing.
+    pub(crate) fn is_due_coarse(&mut self) -> bool {
+        let now = coarse_ms();
+        if now < self.next_look_coarse_ms {
+            return false;
+        }
+        self.next_look_coarse_ms = now + LOOK_PERIOD_COARSE_MS;
+        true
+    }
+}
+
+fn coarse_ms() -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the kernel writes one timespec. It can't fail for this clock; zero would only mean
+    // that the next look is late.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &raw mut time) };
+    time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000
+}
+
+impl Core {
+    /// One look at control link and neighbours. What it finds becomes the world's error.
+    pub(crate) fn look(&mut self, during: &Descriptor) {
+        self.watch.next_look = Instant::now() + LOOK_PERIOD;
+        let links = self.control.descriptors();
+        let watched: Vec<_> = links
+            .iter()
+            .copied()
+            .chain(
+                self.watch
+                    .processes
+                    .iter()
+                    .map(|(_, process)| process.as_raw_fd()),
+            )
+            .map(|descriptor| (descriptor, libc::POLLIN))
+            .collect();
+        if watched.is_empty() {
+            return;
+        }
+        let ready = poll_descriptors(&watched, Duration::ZERO);
+        self.note_who_left();
+        if ready[..links.len()].contains(&true) {
+            self.poll_control(&during.to_string());
+        }
+        if ready[links.len()..].contains(&true) {
+            let ended: Vec<u32> = self
+                .watch
+                .processes
+                .iter()
+                .zip(&ready[links.len()..])
+                .filter_map(|((rank, _), ended)| ended.then_some(*rank))
+                .collect();
+            self.handle_ended(&ended, &during.to_string());
+        }
+    }
+
+    fn note_who_left(&mut self) {
+        let Some(neighbours) = &self.neighbours else {
+            return;
+        };
+        for peer in self.peers.iter_mut().filter(|peer| !peer.has_left) {
+            if let Some(local) = peer.local {
+                peer.has_left = neighbours.arena.state(local) == State::Left;
+            }
+        }
+    }
+
+    fn handle_ended(&mut self, ended: &[u32], during: &str) {
+        // It may have left in order between the two looks.
+        self.note_who_left();
+        self.watch
+            .processes
+            .retain(|(rank, _)| !ended.contains(rank));
+        for rank in ended {
+            if self.peers[*rank as usize].has_left {
+                continue;
+            }
+            self.linger(during);
+            let peer = self.identity(*rank);
+            let cause = String::from("its process ended");
+            let error = Error::PeerFailed {
+                peer,
+                cause,
+                during: during.into(),
+            };
+            self.fail(error);
+        }
+    }
+
+    pub(crate) fn handle_notice(&mut self, from: u32, payload: &[u8], during: &str) {
+        let Some(from_peer) = self.peers.get_mut(from as usize) else {
+            return;
+        };
+        let Ok(Notice { kind: Some(kind) }) = Notice::decode(payload) else {
+            return;
+        };
+        match kind {
+            NoticeKind::Waiting(waiting) => {
+                from_peer.waits_in = waiting
+                    .calls
+                    .iter()
+                    .filter_map(|call| descriptor(call))
+                    .collect();
+                self.watch.someone_waits = true;
+                self.compare_waits();
+            }
+            NoticeKind::Left(_) => from_peer.has_left = true,
+            NoticeKind::Disagreement(told) => {
+                let (Some(left), Some(right)) = (descriptor(&told.left), descriptor(&told.right))
+                else {
+                    return;
+                };
+                let (Some(left_rank), Some(right_rank)) =
+                    (self.known(told.left_rank), self.known(told.right_rank))
+                else {
+                    return;
+                };
+                let error = Error::Mismatch {
+                    left_rank,
+                    left,
+                    right_rank,
+                    right,
+                };
+                self.poison.get_or_insert(error);
+            }
+            NoticeKind::Failed(failed) => {
+                let Some(peer) = self.known(failed.rank) else {
+                    return;
+                };
+                let during = during.into();
+                let error = if failed.has_left {
+                    Error::PeerLeft { peer, during }
+                } else {
+                    Error::PeerFailed {
+                        peer,
+                        cause: failed.cause,
+                        during,
+                    }
+                };
+                self.poison.get_or_insert(error);
+            }
+        }
+    }
+
+    fn known(&self, rank: u32) -> Option<Rank> {
+        self.peers
+            .get(rank as usize)
+            .map(|peer| peer.identity.clone())
+    }
+
+    pub(crate) fn handle_lost_link(&mut self, during: &str) {
+        if self.watch.is_leader_link && self.peers[0].has_left {
+            // Rank 0 has finalized and relays no more; connections and processes still tell.
+            return;
+        }
+        let error = if self.watch.is_leader_link {
+            let (peer, cause) = (self.identity(0), "its process ended".into());
+            Error::PeerFailed {
+                peer,
+                cause,
+                during: during.into(),
+            }
+        } else {
+            let (peer, cause) = (
+                self.identity(self.rank),
+                "the agent of its host ended".into(),
+            );
+            Error::PeerFailed {
+                peer,
+                cause,
+                during: during.into(),
+            }
+        };
+        self.poison.get_or_insert(error);
+    }
+
+    /// Tells the others in which call this rank waits.
+    pub(crate) fn announce_wait(&mut self) {
+        let calls = self
+            .history
+            .iter()
+            .map(|call| call.encode().to_vec())
+            .collect();
+        let notice = Notice::new(NoticeKind::Waiting(Waiting { calls }));
+        self.control.broadcast(self.rank, notice);
+    }
+
+    /// Compares what others wait in with this rank's calls of the same number.
+    pub(crate) fn compare_waits(&mut self) {
+        let Some(oldest) = self.history.front().map(|call| call.sequence) else {
+            return;
+        };
+        let mut is_open = false;
+        let mut found = None;
+        for (rank, peer) in self.peers.iter().enumerate() {
+            for theirs in &peer.waits_in {
+                match theirs.sequence.checked_sub(oldest) {
+                    // So old that it must have completed here.
+                    None => {}
+                    Some(index) => match self.history.get(index as usize) {
+                        Some(mine) if mine != theirs => found = Some((*mine, rank, *theirs)),
+                        Some(_) => {}
+                        // This rank has not come there yet.
+                        None => is_open = true,
+                    },
+                }
+            }
+        }
+        self.watch.someone_waits = is_open;
+        if let Some((mine, rank, theirs)) = found {
+            let error = self.mismatch(mine, rank as u32, theirs);
+            self.fail(error);
+        }
+    }
+}
