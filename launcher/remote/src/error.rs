@@ -14,7 +14,7 @@ pub struct ReachError {
     pub host: String,
     /// What was tried, as `10.0.0.7:22 as alice`; empty if it did not come to that.
     pub tried: String,
-    pub cause: ReachCause,
+    pub cause: Box<ReachCause>,
     /// Last lines of the host's, its shell's or ssh's own words.
     pub said: Vec<String>,
 }
@@ -105,7 +105,7 @@ impl ReachError {
         Self {
             host: target.to_string(),
             tried: String::new(),
-            cause,
+            cause: Box::new(cause),
             said: Vec::new(),
         }
     }
@@ -146,7 +146,7 @@ impl fmt::Display for ReachError {
 
 impl std::error::Error for ReachError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.cause)
+        Some(self.cause.as_ref())
     }
 }
 
