@@ -63,6 +63,11 @@ impl SpecError {
 }
 
 pub(crate) fn parse(word: &str) -> Result<Spec, SpecError> {
+    if let Some(at) = word.find("://") {
+        let host = word[at + 3..].split(['/', ':']).next().unwrap_or_default();
+        let error = SpecError::new(0, "a URL is no host");
+        return Err(error.hint(format!("the host alone: {}", show(host))));
+    }
     // The last @: a user may be `name@domain`.
     let (user, rest, start) = match word.rfind('@') {
         Some(at) => (Some(user(&word[..at])?), &word[at + 1..], at + 1),
@@ -88,8 +93,8 @@ pub(crate) fn parse(word: &str) -> Result<Spec, SpecError> {
         });
     }
     let names = range::expand(name, start)?;
-    for name in &names {
-        check_name(name, start)?;
+    for expanded in &names {
+        check_name(expanded, start, name)?;
     }
     let slots = slots
         .map(|(text, offset)| colon_slots(text, offset, name))
@@ -201,7 +206,8 @@ fn address(inner: &str, start: usize, user: Option<String>) -> Result<Spec, Spec
     })
 }
 
-fn check_name(name: &str, start: usize) -> Result<(), SpecError> {
+/// Checks one name of those that `written`, at `start` in its word, stands for.
+fn check_name(name: &str, start: usize, written: &str) -> Result<(), SpecError> {
     if name.is_empty() {
         return Err(SpecError::new(start, "no name of a host"));
     }
@@ -213,7 +219,8 @@ fn check_name(name: &str, start: usize) -> Result<(), SpecError> {
         return Ok(());
     };
     let shown = show(character.encode_utf8(&mut [0; 4]));
-    let error = SpecError::new(start, format!("`{shown}` can't stand in a host's name"));
+    let offset = start + written.find(character).unwrap_or(0);
+    let error = SpecError::new(offset, format!("`{shown}` can't stand in a host's name"));
     Err(match character {
         ',' | ';' => error.hint("one host a line"),
         '=' => error.hint("a line begins with the host, then its options: node01 slots=4"),

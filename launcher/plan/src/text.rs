@@ -71,7 +71,8 @@ pub(crate) fn show(word: &str) -> String {
             shown.push('…');
             break;
         }
-        if character.is_control() || character == '\u{feff}' {
+        let invisible = character == '\u{feff}' || (character.is_whitespace() && character != ' ');
+        if character.is_control() || invisible {
             shown.extend(character.escape_unicode());
         } else {
             shown.push(character);

@@ -8,6 +8,8 @@ const OPTIONS: [&str; 4] = ["slots", "port", "max_slots", "max-slots"];
 const OPTIONS_FORM: &str = "slots=N, port=N or max_slots=N";
 const HOST_FORM: &str = "a host: name, name:N, user@name, name[01-04] or [IPv6]";
 
+const COLON_FORM: &str = "name:N for N slots";
+
 /// What a line says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line {
@@ -16,6 +18,9 @@ pub(super) struct Line {
     pub(super) max_slots: Option<u32>,
     pub(super) port: Option<u16>,
 }
+
+/// Where a word begins, in bytes, and the word.
+type Word<'a> = (usize, &'a str);
 
 /// An error and its column, from 1, in characters.
 pub(super) type Located = (u32, LineError);
@@ -33,8 +38,11 @@ pub(super) fn parse(text: &str) -> Result<Option<Line>, Located> {
     let at = |offset: usize| column(text, offset);
     let spec = spec::parse(first).map_err(|error| {
         let column = at(start + error.offset);
-        let expected = if error.problem.contains("slots") {
-            "name:N"
+        let before = first
+            .get(error.offset.saturating_sub(1)..)
+            .unwrap_or_default();
+        let expected = if before.starts_with(':') {
+            COLON_FORM
         } else {
             HOST_FORM
         };
@@ -56,10 +64,10 @@ pub(super) fn parse(text: &str) -> Result<Option<Line>, Located> {
         port: None,
     };
     for (index, &(start, word)) in options.iter().enumerate() {
-        let next = options.get(index + 1).map(|&(_, word)| word);
-        line.option(word, next).map_err(|(error, expected)| {
-            (at(start + error.offset), line_error(word, error, expected))
-        })?;
+        line.option(word, &options[index + 1..])
+            .map_err(|(error, expected)| {
+                (at(start + error.offset), line_error(word, error, expected))
+            })?;
     }
     if let (Some(slots), Some(max)) = (line.slots, line.max_slots)
         && slots > max
@@ -71,9 +79,9 @@ pub(super) fn parse(text: &str) -> Result<Option<Line>, Located> {
 }
 
 impl Line {
-    fn option(&mut self, word: &str, next: Option<&str>) -> Result<(), (SpecError, &'static str)> {
+    fn option(&mut self, word: &str, rest: &[Word<'_>]) -> Result<(), (SpecError, &'static str)> {
         let Some((key, value)) = word.split_once('=') else {
-            return Err((not_an_option(word, next), OPTIONS_FORM));
+            return Err((not_an_option(word, rest), OPTIONS_FORM));
         };
         let offset = key.len() + 1;
         if !OPTIONS.contains(&key) {
@@ -81,9 +89,8 @@ impl Line {
         }
         if value.is_empty() {
             let error = SpecError::new(0, format!("{key}= without a number"));
-            let digits = next.filter(|next| next.bytes().all(|byte| byte.is_ascii_digit()));
-            let error = match digits {
-                Some(next) => error.hint(format!("no blanks around `=`: {key}={next}")),
+            let error = match blanks_around_equals(key, rest) {
+                Some(hint) => error.hint(hint),
                 None => error,
             };
             return Err((error, OPTIONS_FORM));
@@ -117,21 +124,26 @@ impl Line {
 }
 
 /// A word without `=`: a blank too many, a bare number, or a second host.
-fn not_an_option(word: &str, next: Option<&str>) -> SpecError {
-    let option = nearest(word, &OPTIONS);
+fn not_an_option(word: &str, rest: &[Word<'_>]) -> SpecError {
     let error = SpecError::new(0, "not an option of a host");
-    if let (Some(option), Some(next)) = (option, next)
-        && next.starts_with('=')
-    {
-        return error.hint(format!("no blanks around `=`: {option}=N"));
-    }
-    match option {
-        Some(option) => error.hint(format!("write {option}=N")),
+    match nearest(word, &OPTIONS) {
+        Some(option) => match blanks_around_equals(option, rest) {
+            Some(hint) => error.hint(hint),
+            None => error.hint(format!("write {option}=N")),
+        },
         None if word.bytes().all(|byte| byte.is_ascii_digit()) => {
             error.hint(format!("for {} slots write slots={0}", show(word)))
         }
         None => error.hint("one host a line"),
     }
+}
+
+/// `slots = 4`, `slots =4`, `slots= 4`: what stands behind `slots` or `slots=`.
+fn blanks_around_equals(key: &str, rest: &[Word<'_>]) -> Option<String> {
+    let behind: String = rest.iter().take(2).map(|&(_, word)| word).collect();
+    let value = behind.strip_prefix('=').unwrap_or(&behind);
+    let digits = value.bytes().take_while(u8::is_ascii_digit).count();
+    (digits > 0).then(|| format!("no blanks around `=`: {key}={}", show(&value[..digits])))
 }
 
 fn unknown_option(key: &str, value: &str) -> SpecError {
@@ -161,7 +173,7 @@ fn line_error(word: &str, error: SpecError, expected: &str) -> LineError {
 }
 
 /// The words of a line and where each begins, in bytes.
-fn words(text: &str) -> Vec<(usize, &str)> {
+fn words(text: &str) -> Vec<Word<'_>> {
     let blank = |character: char| character.is_ascii_whitespace();
     let mut words = Vec::new();
     let mut at = 0;

@@ -27,12 +27,7 @@ impl Supervisor {
             .iter()
             .filter(|failure| !self.is_secondary(failure));
         let primary: Vec<&Failure> = primary.collect();
-        if let Some(failure) = first(&primary) {
-            return self.describe(failure);
-        }
-        // All lost a peer that has not failed.
-        let all: Vec<&Failure> = self.failures.iter().collect();
-        let failure = first(&all).expect("a failure started the collection");
+        let failure = first(&primary).expect("not every failure can follow from another");
         let (cause, code) = self.describe(failure);
         self.explain(failure, code, now).unwrap_or((cause, code))
     }
@@ -59,23 +54,25 @@ impl Supervisor {
             .collect()
     }
 
-    /// Whether its rank blames a peer that failed by itself. Two that blame each other are both
-    /// primary.
+    /// Whether its rank blames a peer that failed by itself.
     fn is_secondary(&self, failure: &Failure) -> bool {
+        self.root(failure).is_some_and(|root| self.has_failed(root))
+    }
+
+    /// Whom the failed rank blames, or whom that one blames in turn, and so on. `None` if it
+    /// blames nobody, or if blame runs in a circle.
+    fn root(&self, failure: &Failure) -> Option<usize> {
         let FailureKind::Exit { rank, .. } = failure.kind else {
-            return false;
+            return None;
         };
-        let mut at = rank as usize;
+        let mut root = self.ranks[rank as usize].blames? as usize;
         for _ in 0..self.ranks.len() {
-            let Some(peer) = self.ranks[at].blames else {
-                return at != rank as usize && self.has_failed(at);
-            };
-            if peer == rank {
-                return false;
+            match self.ranks[root].blames {
+                Some(peer) => root = peer as usize,
+                None => return Some(root),
             }
-            at = peer as usize;
         }
-        false
+        None
     }
 
     fn has_failed(&self, rank: usize) -> bool {
@@ -89,17 +86,14 @@ impl Supervisor {
 
     /// What became of the peer that the failed rank blames, where that is no failure itself.
     fn explain(&self, failure: &Failure, code: u8, now: Duration) -> Option<(Cause, u8)> {
-        let FailureKind::Exit { rank, .. } = failure.kind else {
-            return None;
-        };
-        let peer = self.ranks[rank as usize].blames?;
-        let state = &self.ranks[peer as usize];
+        let peer = self.root(failure)?;
+        let state = &self.ranks[peer];
         let host = &self.hosts[state.host];
         if state.returned_0() {
             let host = host.name.clone();
             return Some((
                 Cause::RankLeftEarly {
-                    rank: peer,
+                    rank: peer as u32,
                     host,
                     pid: state.pid,
                 },
@@ -114,7 +108,7 @@ impl Supervisor {
             host: host.name.clone(),
             ranks: host.rank_indices().map(|index| index as u32).collect(),
             kind: LossKind::Silent,
-            detail: format!("rank {rank} lost its connection to rank {peer} there"),
+            detail: format!("a rank lost its connection to rank {peer} there"),
             silent_ms: millis(silent),
         };
         Some((cause, exit_code::HOST_LOST))

@@ -84,79 +84,7 @@ impl Supervisor {
         if let Some(host) = self.host_of(&event) {
             self.heard(host, now);
         }
-        match event {
-            Event::Activity { .. } => {}
-            Event::Clock {
-                host,
-                offset_us,
-                error_us,
-            } => {
-                self.hosts[host].clock = Some((offset_us, error_us));
-            }
-            Event::Started { rank, pid, .. } => {
-                let rank = &mut self.ranks[rank as usize];
-                rank.pid = Some(pid);
-                if rank.life == Life::Starting {
-                    rank.life = Life::Running;
-                }
-            }
-            Event::Joined { rank } => self.joined(rank, now),
-            Event::Left { rank } => {
-                self.ranks[rank as usize].left = true;
-                self.ranks[rank as usize].tell_at = None;
-            }
-            Event::Exited {
-                rank,
-                ending,
-                core_dumped,
-                by_us,
-                host_time_us,
-            } => {
-                self.exited(rank, ending, (core_dumped, by_us), host_time_us, now);
-            }
-            Event::Stopped {
-                rank,
-                signal,
-                continued,
-            } => self.stopped(rank, signal, continued),
-            Event::LaunchFailed {
-                rank,
-                what,
-                path,
-                errno,
-            } => {
-                self.launch_failed(rank, what, path, errno, now);
-            }
-            Event::PeerLost { rank, peer } => {
-                let rank = &mut self.ranks[rank as usize];
-                rank.blames = rank.blames.or(Some(peer));
-            }
-            Event::Leftover {
-                host,
-                pid,
-                command,
-                state,
-                why,
-            } => {
-                let host = self.hosts[host].name.clone();
-                let shown = show(&command);
-                self.warn(format!(
-                    "{host}: process {pid} ({shown}, state {state}) {why}"
-                ));
-                self.leftovers.push(Leftover {
-                    host,
-                    pid,
-                    command,
-                    state,
-                    why,
-                });
-            }
-            Event::Finished { host } => self.finished(host, now),
-            Event::HostLost { host, kind, detail } => {
-                self.host_lost(host, kind, detail, Duration::ZERO, now);
-            }
-            Event::UserSignal { signal } => self.user_signal(signal, now),
-        }
+        self.apply(event, now);
         self.settle(now);
     }
 
@@ -288,6 +216,95 @@ impl Supervisor {
             | Event::PeerLost { rank, .. } => Some(self.ranks[rank as usize].host),
             Event::Clock { .. } | Event::HostLost { .. } | Event::UserSignal { .. } => None,
         }
+    }
+
+    fn apply(&mut self, event: Event, now: Duration) {
+        match event {
+            Event::Activity { .. } => {}
+            Event::Clock {
+                host,
+                offset_us,
+                error_us,
+            } => {
+                self.hosts[host].clock = Some((offset_us, error_us));
+            }
+            Event::Started { rank, pid, .. } => self.started(rank, pid),
+            Event::Joined { rank } => self.joined(rank, now),
+            Event::Left { rank } => {
+                self.ranks[rank as usize].left = true;
+                self.ranks[rank as usize].tell_at = None;
+            }
+            Event::Exited {
+                rank,
+                ending,
+                core_dumped,
+                by_us,
+                host_time_us,
+            } => {
+                self.exited(rank, ending, (core_dumped, by_us), host_time_us, now);
+            }
+            Event::Stopped {
+                rank,
+                signal,
+                continued,
+            } => self.stopped(rank, signal, continued),
+            Event::LaunchFailed {
+                rank,
+                what,
+                path,
+                errno,
+            } => {
+                self.launch_failed(rank, what, path, errno, now);
+            }
+            Event::PeerLost { rank, peer } => {
+                let rank = &mut self.ranks[rank as usize];
+                rank.blames = rank.blames.or(Some(peer));
+            }
+            Event::Leftover {
+                host,
+                pid,
+                command,
+                state,
+                why,
+            } => {
+                let host = self.hosts[host].name.clone();
+                self.leftover(Leftover {
+                    host,
+                    pid,
+                    command,
+                    state,
+                    why,
+                });
+            }
+            Event::Finished { host } => self.finished(host, now),
+            Event::HostLost { host, kind, detail } => {
+                self.host_lost(host, kind, detail, Duration::ZERO, now);
+            }
+            Event::UserSignal { signal } => self.user_signal(signal, now),
+        }
+    }
+
+    fn started(&mut self, rank: u32, pid: u32) {
+        let rank = &mut self.ranks[rank as usize];
+        rank.pid = Some(pid);
+        if rank.life == Life::Starting {
+            rank.life = Life::Running;
+        }
+    }
+
+    fn leftover(&mut self, leftover: Leftover) {
+        let Leftover {
+            host,
+            pid,
+            command,
+            state,
+            why,
+        } = &leftover;
+        let command = show(command);
+        self.warn(format!(
+            "{host}: process {pid} ({command}, state {state}) {why}"
+        ));
+        self.leftovers.push(leftover);
     }
 
     fn exited(
@@ -470,9 +487,10 @@ impl Supervisor {
             .collect();
         let waiting = self.ranks.iter().filter(|rank| rank.in_world()).count();
         if !numbers.is_empty() && waiting > 0 && self.phase == Phase::Running {
+            let verb = if waiting == 1 { "waits" } else { "wait" };
             let waiting = count(waiting as u64, "rank");
             self.warn(format!(
-                "{waiting} wait in init for {}: not joined {} s after the first; does every rank \
+                "{waiting} {verb} in init for {}: not joined {} s after the first; does every rank \
                  run the same program, and reach rlaunch's init?",
                 ranges(&numbers),
                 JOIN_WARNING.as_secs()
