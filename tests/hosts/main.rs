@@ -1,0 +1,12 @@
+//! Whole jobs on real hosts: rlaunch as users have it, hosts that have none, and faults.
+//!
+//! Each test has a cluster of its own and says its goal in a line. Where hosts can't be made
+//! (no root, a package missing) or a python with numpy is not there, the test says so and stops.
+
+mod bootstrap;
+mod common;
+mod endings;
+mod environment;
+mod faults;
+mod kills;
+mod train;
