@@ -84,7 +84,7 @@ impl ControlLink {
         }
         let deadline = Instant::now() + longest;
         while self.has_unsent() && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(1));
+            std::thread::sleep(GOODBYE_PERIOD);
         }
         *self = Self::None;
     }
@@ -100,17 +100,14 @@ impl ControlLink {
     }
 
     fn has_unsent(&mut self) -> bool {
-        let unsent = |framed: &mut Framed| matches!(framed.flush(), Ok(false));
         match self {
             Self::None => false,
-            Self::Agent(framed) | Self::Member(framed) => unsent(framed),
+            Self::Agent(framed) | Self::Member(framed) => !framed.is_closable(),
             Self::Leader { members, .. } => {
                 // All are flushed, whatever the first says.
-                members
-                    .iter_mut()
-                    .flatten()
-                    .filter_map(|framed| unsent(framed).then_some(()))
-                    .count()
+                let open = members.iter_mut().flatten();
+                open.map(|framed| u32::from(!framed.is_closable()))
+                    .sum::<u32>()
                     > 0
             }
         }
@@ -118,7 +115,6 @@ impl ControlLink {
 }
 
 fn poll_upstream(framed: &mut Framed, events: &mut Vec<Event>) -> io::Result<()> {
-    framed.flush()?;
     while let Some(bytes) = framed.receive()? {
         let message = ToRank::decode(&bytes[..])
             .map_err(io::Error::other)?
@@ -132,6 +128,8 @@ fn poll_upstream(framed: &mut Framed, events: &mut Vec<Event>) -> io::Result<()>
             _ => {}
         }
     }
+    // After reading: what the other end said before it closed still counts.
+    framed.flush()?;
     Ok(())
 }
 
@@ -183,13 +181,14 @@ fn poll_members(members: &mut [Option<Framed>], hosts: &[(String, u32)], events:
 }
 
 fn read_member(framed: &mut Framed, messages: &mut Vec<ToAgentMessage>) -> io::Result<()> {
-    framed.flush()?;
     while let Some(bytes) = framed.receive()? {
         let message = ToAgent::decode(&bytes[..])
             .map_err(io::Error::other)?
             .message;
         messages.extend(message);
     }
+    // After reading: what the other end said before it closed still counts.
+    framed.flush()?;
     Ok(())
 }
 
@@ -291,6 +290,22 @@ impl Framed {
         Ok(true)
     }
 
+    /// Whether all was said and has arrived. Closing earlier, or with unread bytes, would reset a
+    /// TCP stream and lose the last words.
+    fn is_closable(&mut self) -> bool {
+        if let Ok(false) = self.flush() {
+            return false;
+        }
+        while let Ok(Some(_)) = self.receive() {}
+        let Stream::Tcp(stream) = &self.stream else {
+            return true;
+        };
+        let mut unsent: libc::c_int = 0;
+        // SAFETY: the descriptor is ours and the kernel writes one int.
+        let result = unsafe { libc::ioctl(stream.as_raw_fd(), libc::TIOCOUTQ, &raw mut unsent) };
+        result != 0 || unsent == 0
+    }
+
     /// The next whole message, if it is here. The end of the stream comes after all messages.
     pub(crate) fn receive(&mut self) -> io::Result<Option<Vec<u8>>> {
         if let Some(message) = self.take()? {
@@ -350,6 +365,8 @@ impl Framed {
     }
 }
 
+/// Between two looks whether the last words have arrived.
+const GOODBYE_PERIOD: Duration = Duration::from_micros(200);
 /// Unsent bytes are tried again after this at the latest.
 const POLL_MAX: Duration = Duration::from_millis(50);
 

@@ -6,17 +6,17 @@ use std::time::Duration;
 use rlaunch_runtime::config::{Rendezvous, Transports};
 use rlaunch_runtime::{Config, World};
 
-pub const SHM: Transports = Transports {
+pub(crate) const SHM: Transports = Transports {
     shm: true,
     tcp: false,
 };
-pub const TCP: Transports = Transports {
+pub(crate) const TCP: Transports = Transports {
     shm: false,
     tcp: true,
 };
 
 /// A configuration of rank 0; the others differ in the rank alone.
-pub fn config(world_size: u32, transports: Transports) -> Config {
+pub(crate) fn config(world_size: u32, transports: Transports) -> Config {
     // The port is free again when it is returned; a thief in between shows as an init error.
     let probe = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = probe.local_addr().unwrap().port();
@@ -36,7 +36,7 @@ pub fn config(world_size: u32, transports: Transports) -> Config {
 }
 
 /// Runs `body` as every rank of a world; returns the results by rank.
-pub fn ranks<R: Send>(config: &Config, body: impl Fn(World) -> R + Sync) -> Vec<R> {
+pub(crate) fn ranks<R: Send>(config: &Config, body: impl Fn(World) -> R + Sync) -> Vec<R> {
     let body = &body;
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..config.world_size)
