@@ -25,6 +25,8 @@ use crate::clock::now_us;
 const READ_BYTES: usize = 64 * 1024;
 
 pub(crate) enum Command {
+    /// The launcher knows that the rank runs; what it prints comes after that.
+    Started,
     /// The launcher has printed so many bytes more.
     Credit(u64),
     /// The rank has ended; its output ends soon.
@@ -41,6 +43,7 @@ pub(crate) struct Capture {
     /// Negative after a line that is longer than the whole credit.
     credit: i64,
     credit_whole: i64,
+    started: bool,
     drain_until: Option<Instant>,
 }
 
@@ -55,6 +58,7 @@ impl Capture {
             waiting: Spill::default(),
             credit,
             credit_whole: credit,
+            started: false,
             drain_until: None,
         }
     }
@@ -71,12 +75,16 @@ impl Capture {
             if self.pipe.is_none() && self.waiting.is_empty() {
                 break;
             }
-            let reads = self.pipe.is_some() && self.waiting.has_room();
+            let reads = self.started && self.pipe.is_some() && self.waiting.has_room();
             tokio::select! {
                 biased;
                 command = commands.recv() => match command {
                     Some(Command::Credit(bytes)) => self.add_credit(bytes),
-                    Some(Command::RankEnded) => self.drain_until = Some(Instant::now() + DRAIN_MAX),
+                    Some(Command::Started) => self.started = true,
+                    Some(Command::RankEnded) => {
+                        self.started = true;
+                        self.drain_until = Some(Instant::now() + DRAIN_MAX);
+                    }
                     None => return,
                 },
                 read = read(self.pipe.as_ref(), &mut buffer), if reads => match read {

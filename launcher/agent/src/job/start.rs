@@ -22,7 +22,7 @@ use super::keeper_link::KeeperLink;
 use super::outgoing::Outgoing;
 use super::output::{Capture, Command};
 use super::pipe::AsyncPipe;
-use super::stdin::{self, Input};
+use super::stdin::{self, StdinSender};
 use crate::keeper::messages::Plan;
 use crate::{program, sys};
 
@@ -35,7 +35,7 @@ const TERMINAL_COLUMNS: u16 = 80;
 pub(crate) struct RankIo {
     /// By stream; none where a terminal has merged them.
     pub(crate) captures: [Option<mpsc::UnboundedSender<Command>>; 2],
-    pub(crate) stdin: Option<mpsc::UnboundedSender<Input>>,
+    pub(crate) stdin: Option<StdinSender>,
 }
 
 /// What starting needs of the job.
@@ -107,16 +107,12 @@ impl Starter<'_> {
         }
         if let Some(fd) = ends.input {
             let pipe = AsyncPipe::new(fd).map_err(setup)?;
-            let (sender, inputs) = mpsc::unbounded_channel();
-            // Not among the tasks that the job's end waits for: a rank's stdin may stay open.
-            tokio::spawn(stdin::run(
+            io.stdin = Some(stdin::start(
                 spec.rank,
                 pipe,
                 terminal,
-                inputs,
                 self.outgoing.clone(),
             ));
-            io.stdin = Some(sender);
         }
         Ok(io)
     }

@@ -19,7 +19,6 @@ use tonic::Streaming;
 use super::output::Command;
 use super::ranks::{self, Facts, RankEvent, Ranks};
 use super::start::{RankIo, Starter};
-use super::stdin::Input;
 use super::{CLEANUP_MAX, Context, KeeperLink, Outgoing, next, orphan_order};
 use crate::clock::now_us;
 use crate::job::report::JobReport;
@@ -243,6 +242,7 @@ impl Job {
                     pid,
                     host_time_us,
                 }));
+                self.command_all(rank, || Command::Started);
             }
             Event::Failed(failed) => {
                 self.ended(failed.rank);
@@ -345,10 +345,8 @@ impl Job {
         self.report(|report| report.set(rank, "exited", None));
         if let Some(io) = self.ios.get_mut(&rank) {
             io.stdin = None;
-            for capture in io.captures.iter().flatten() {
-                capture.send(Command::RankEnded).ok();
-            }
         }
+        self.command_all(rank, || Command::RankEnded);
     }
 
     fn all_gone(&mut self) {
@@ -395,16 +393,22 @@ impl Job {
         }
     }
 
-    fn stdin(&self, stdin: v1::Stdin) {
-        let sender = self.ios.get(&stdin.rank).and_then(|io| io.stdin.as_ref());
-        let Some(sender) = sender else {
+    fn stdin(&mut self, stdin: v1::Stdin) {
+        let Some(io) = self.ios.get_mut(&stdin.rank) else {
             return;
         };
-        if !stdin.data.is_empty() {
-            sender.send(Input::Data(stdin.data)).ok();
-        }
-        if stdin.end {
-            sender.send(Input::End).ok();
+        let Some(sender) = &io.stdin else {
+            return;
+        };
+        if !sender.send(stdin.data) {
+            let text = format!(
+                "rank {} got no more of its stdin: more was sent than it had room for",
+                stdin.rank
+            );
+            self.outgoing.log(Level::Error, text);
+            io.stdin = None;
+        } else if stdin.end {
+            sender.end();
         }
     }
 
@@ -412,6 +416,17 @@ impl Job {
         let slot = usize::from(stream == v1::OutputStream::Stderr as i32);
         if let Some(Some(capture)) = self.ios.get(&rank).map(|io| &io.captures[slot]) {
             capture.send(command).ok();
+        }
+    }
+
+    fn command_all(&self, rank: u32, command: impl Fn() -> Command) {
+        for capture in self
+            .ios
+            .get(&rank)
+            .iter()
+            .flat_map(|io| io.captures.iter().flatten())
+        {
+            capture.send(command()).ok();
         }
     }
 
