@@ -1,0 +1,108 @@
+//! Calls that differ between ranks: an error on every rank that names both sides, within a second.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{SHM, TCP, config, ranks};
+use rlaunch_runtime::config::Transports;
+use rlaunch_runtime::{Error, Op, World};
+
+type Call = fn(&World) -> Result<(), Error>;
+
+/// Rank 1 makes `other`, all others `usual`; then everybody goes on until it fails.
+fn disagree(transports: Transports, size: u32, usual: Call, other: Call) -> Vec<Error> {
+    let begin = Instant::now();
+    let errors = ranks(&config(size, transports), |world| {
+        world.barrier().unwrap();
+        let call = if world.rank() == 1 { other } else { usual };
+        call(&world)
+            .and_then(|()| (0..50).try_for_each(|_| world.barrier()))
+            .unwrap_err()
+    });
+    assert!(
+        begin.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        begin.elapsed()
+    );
+    errors
+}
+
+fn all_reduce<const COUNT: usize>(world: &World) -> Result<(), Error> {
+    world.all_reduce(&mut vec![1.0f32; COUNT], Op::Sum)
+}
+
+#[test]
+fn every_kind_is_found_on_every_rank() {
+    let kinds: [(&str, Call, Call); 7] = [
+        ("count", all_reduce::<100>, all_reduce::<101>),
+        (
+            "long count",
+            all_reduce::<1_000_000>,
+            all_reduce::<1_000_001>,
+        ),
+        ("short and long", all_reduce::<10>, all_reduce::<1_000_000>),
+        ("type", all_reduce::<100>, |world| {
+            world.all_reduce(&mut [1i32; 100], Op::Sum)
+        }),
+        ("op", all_reduce::<100>, |world| {
+            world.all_reduce(&mut [1.0f32; 100], Op::Max)
+        }),
+        ("order", all_reduce::<100>, World::barrier),
+        (
+            "root",
+            |world| world.broadcast(&mut [0i64; 70_000], 0),
+            |world| world.broadcast(&mut [0i64; 70_000], 1),
+        ),
+    ];
+    for transports in [SHM, TCP] {
+        for size in [2, 4] {
+            for (kind, usual, other) in kinds {
+                for (rank, error) in disagree(transports, size, usual, other)
+                    .into_iter()
+                    .enumerate()
+                {
+                    let at = format!("{kind}, {transports:?}, rank {rank} of {size}: {error}");
+                    let Error::Mismatch {
+                        left_rank,
+                        right_rank,
+                        left,
+                        right,
+                    } = error
+                    else {
+                        panic!("{at}");
+                    };
+                    assert!(left_rank.rank == 1 || right_rank.rank == 1, "{at}");
+                    assert_ne!(left, right, "{at}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn ranks_that_never_exchange_a_message_are_compared() {
+    // Rank 1 waits for rank 0 alone, rank 0 for rank 1 alone, in different places of the sequence.
+    let errors = disagree(
+        TCP,
+        3,
+        |world| world.broadcast(&mut [0i64; 70_000], 1),
+        |world| world.broadcast(&mut [0i64; 70_000], 2),
+    );
+    for error in errors {
+        assert!(matches!(error, Error::Mismatch { .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_failed_world_returns_its_first_error_again() {
+    ranks(&config(2, SHM), |world| {
+        let count = 3 + world.rank() as usize;
+        let first = world
+            .all_reduce(&mut vec![0i32; count], Op::Sum)
+            .unwrap_err();
+        assert_eq!(world.barrier().unwrap_err(), first);
+        assert_eq!(world.send(&[1i32], 0, 0).unwrap_err(), first);
+        assert_eq!(world.finalize().unwrap_err(), first);
+    });
+}

@@ -1,0 +1,354 @@
+//! Ranks as real processes: death, silence, absence and departure, told to every other rank.
+//!
+//! The test binary runs itself again as the ranks (`rank_process`, told what to do by `TEST_ROLE`).
+
+mod common;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{SHM, config, ranks};
+use rlaunch_runtime::{Error, Op, World};
+
+struct Rank {
+    child: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Drop for Rank {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Rank {
+    /// The next line that a rank prints for us; an empty one at its end.
+    fn line(&mut self) -> String {
+        loop {
+            let mut line = String::new();
+            let count = self.output.read_line(&mut line).unwrap();
+            if count == 0 {
+                return line;
+            }
+            // The test harness starts its own line without an end.
+            if let Some((_, line)) = line.split_once("@@") {
+                return line.trim().to_owned();
+            }
+        }
+    }
+
+    fn signal(&self, signal: libc::c_int) {
+        // SAFETY: the child is ours and not waited for yet, so the pid is its.
+        assert_eq!(unsafe { libc::kill(self.child.id() as i32, signal) }, 0);
+    }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind(("127.0.0.1", 0))
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
+}
+
+fn start(world: u32, count: u32, transport: &str, role: &str, more: &[(&str, &str)]) -> Vec<Rank> {
+    let port = free_port().to_string();
+    let one = |rank: u32| {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "rank_process", "--ignored", "--nocapture"])
+            .env("TEST_ROLE", role)
+            .env("RANK", rank.to_string())
+            .env("WORLD_SIZE", world.to_string())
+            .env("MASTER_ADDR", "127.0.0.1")
+            .env("MASTER_PORT", "1")
+            .env("RLAUNCH_PORT", &port)
+            .env("RLAUNCH_SECRET", "s")
+            .env("RLAUNCH_TRANSPORT", transport)
+            .env_remove("RLAUNCH_AGENT")
+            .envs(more.iter().copied())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Rank { child, output }
+    };
+    (0..count).map(one).collect()
+}
+
+fn say(text: &str) {
+    let mut stdout = std::io::stdout();
+    writeln!(stdout, "@@{}", text.replace('\n', " ")).unwrap();
+    stdout.flush().unwrap();
+}
+
+#[test]
+#[ignore = "run by the other tests, as a rank"]
+fn rank_process() {
+    let Ok(role) = std::env::var("TEST_ROLE") else {
+        return;
+    };
+    let world = match rlaunch_runtime::init() {
+        Ok(world) => world,
+        Err(error) => return say(&format!("init: {error}")),
+    };
+    say("joined");
+    let result = play(&role, &world);
+    if let Err(error) = &result {
+        say(&error.to_string());
+    }
+    // Dropping says goodbye, as a program with an error does.
+}
+
+fn play(role: &str, world: &World) -> Result<(), Error> {
+    let mut buffer = vec![1.0f32; 100_000];
+    match role {
+        "small loop" => loop {
+            world.barrier()?;
+        },
+        "loop" => loop {
+            buffer.fill(1.0);
+            world.all_reduce(&mut buffer, Op::Sum)?;
+        },
+        "exit" if world.rank() == 1 => std::process::exit(0),
+        "leave" if world.rank() == 1 => Ok(()),
+        "exit" | "leave" => world.all_reduce(&mut buffer, Op::Sum),
+        "bench" => bench(world),
+        other => panic!("role {other:?}"),
+    }
+}
+
+#[test]
+fn a_killed_rank_is_named_by_all_within_two_seconds() {
+    for transport in ["shm", "tcp"] {
+        for victim in [0, 1] {
+            let mut ranks = start(3, 3, transport, "loop", &[]);
+            for rank in &mut ranks {
+                assert_eq!(rank.line(), "joined");
+            }
+            let pid = ranks[victim].child.id();
+            ranks[victim].signal(libc::SIGKILL);
+            let begin = Instant::now();
+            for (number, rank) in ranks.iter_mut().enumerate() {
+                if number != victim {
+                    let line = rank.line();
+                    let expected = format!("rank {victim} (host ");
+                    assert!(
+                        line.contains(&expected) && line.contains(&format!("pid {pid}")),
+                        "{transport}, rank {number}: {line}"
+                    );
+                    assert!(line.contains("all_reduce #"), "{line}");
+                }
+            }
+            assert!(
+                begin.elapsed() < Duration::from_secs(2),
+                "{:?}",
+                begin.elapsed()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_rank_that_exits_or_leaves_early_is_an_error() {
+    for transport in ["shm", "tcp"] {
+        for role in ["exit", "leave"] {
+            let begin = Instant::now();
+            let mut ranks = start(3, 3, transport, role, &[]);
+            for number in [0, 2] {
+                assert_eq!(ranks[number].line(), "joined");
+                let line = ranks[number].line();
+                assert!(line.contains("rank 1 (host"), "{transport}, {role}: {line}");
+            }
+            assert!(
+                begin.elapsed() < Duration::from_secs(4),
+                "{:?}",
+                begin.elapsed()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_stopped_rank_is_named_when_time_is_up() {
+    for (transport, role) in [("shm", "small loop"), ("shm", "loop"), ("tcp", "loop")] {
+        let mut ranks = start(2, 2, transport, role, &[("RLAUNCH_TIMEOUT", "1")]);
+        for rank in &mut ranks {
+            assert_eq!(rank.line(), "joined");
+        }
+        ranks[1].signal(libc::SIGSTOP);
+        let begin = Instant::now();
+        let line = ranks[0].line();
+        let waited = begin.elapsed();
+        assert!(
+            line.contains("waited 1.") && line.contains("rank 1 (host"),
+            "{line}"
+        );
+        assert!(waited > Duration::from_millis(900) && waited < Duration::from_secs(3));
+        ranks[1].signal(libc::SIGCONT);
+        // The rank that was given up learns why.
+        let line = ranks[1].line();
+        assert!(line.contains("rank 0 (host"), "{line}");
+    }
+}
+
+#[test]
+fn a_missing_rank_is_listed_at_init() {
+    let mut ranks = start(4, 3, "shm", "loop", &[("RLAUNCH_INIT_TIMEOUT", "1")]);
+    for rank in &mut ranks {
+        let line = rank.line();
+        assert!(
+            line.contains("init: ") && line.contains("ranks [3] of 4"),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn two_processes_with_one_rank_are_refused() {
+    let port = free_port().to_string();
+    let more = [
+        ("RLAUNCH_PORT", port.as_str()),
+        ("RANK", "1"),
+        ("RLAUNCH_INIT_TIMEOUT", "20"),
+    ];
+    // Rank 0 and two that both say 1.
+    let mut zero = start(3, 1, "shm", "loop", &[("RLAUNCH_PORT", port.as_str())]);
+    let mut twins = start(3, 2, "shm", "loop", &more);
+    // One of the two is refused; the other waits with rank 0.
+    let (send, receive) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        for twin in &mut twins {
+            let send = send.clone();
+            scope.spawn(move || send.send(twin.line()));
+        }
+        let line = receive.recv_timeout(Duration::from_secs(10)).unwrap();
+        assert!(line.contains("two processes have RANK=1"), "{line}");
+        zero[0].child.kill().unwrap();
+    });
+}
+
+#[test]
+fn strangers_at_the_bootstrap_port_change_nothing() {
+    let port = free_port();
+    let text = port.to_string();
+    let mut ranks = start(2, 1, "tcp", "loop", &[("RLAUNCH_PORT", &text)]);
+    let connect = || loop {
+        if let Ok(stream) = TcpStream::connect(("127.0.0.1", port)) {
+            return stream;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let mut garbage = connect();
+    garbage.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
+    // Dropped, not answered.
+    assert_eq!(garbage.read(&mut [0; 8]).unwrap_or(0), 0);
+    let _silent = connect();
+    let wrong = start(
+        2,
+        1,
+        "tcp",
+        "loop",
+        &[
+            ("RLAUNCH_PORT", text.as_str()),
+            ("RANK", "1"),
+            ("RLAUNCH_SECRET", "wrong"),
+            ("RLAUNCH_INIT_TIMEOUT", "1"),
+        ],
+    )
+    .remove(0)
+    .line();
+    assert!(wrong.contains("RLAUNCH_SECRET"), "{wrong}");
+    let mut right = start(
+        2,
+        1,
+        "tcp",
+        "loop",
+        &[("RLAUNCH_PORT", text.as_str()), ("RANK", "1")],
+    );
+    assert_eq!(right[0].line(), "joined");
+    assert_eq!(ranks[0].line(), "joined");
+}
+
+#[test]
+fn worlds_leave_neither_descriptors_nor_files_behind() {
+    let descriptors = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let shared_files = || {
+        let names = std::fs::read_dir("/dev/shm")
+            .into_iter()
+            .flatten()
+            .flatten();
+        names
+            .filter(|entry| entry.file_name().to_string_lossy().contains("rlaunch"))
+            .count()
+    };
+    let transports = rlaunch_runtime::config::Transports {
+        shm: true,
+        tcp: true,
+    };
+    let one = || {
+        for transports in [SHM, common::TCP, transports] {
+            ranks(&config(2, transports), |world| world.barrier().unwrap());
+        }
+    };
+    one();
+    let before = descriptors();
+    for _ in 0..17 {
+        one();
+    }
+    // Other tests of this binary run beside this one; they hold a bounded number.
+    assert!(
+        descriptors() < before + 40,
+        "{before} before, {} after",
+        descriptors()
+    );
+    assert_eq!(shared_files(), 0);
+}
+
+/// Prints times per call; run by hand: `TEST_BENCH=1 cargo test --test process -- bench --nocapture`
+#[test]
+fn bench_when_asked() {
+    if std::env::var_os("TEST_BENCH").is_none() {
+        return;
+    }
+    for transport in ["shm", "tcp"] {
+        let mut ranks = start(2, 2, transport, "bench", &[]);
+        loop {
+            let line = ranks[0].line();
+            if line.is_empty() {
+                break;
+            }
+            println!("{transport} {line}");
+        }
+    }
+}
+
+fn bench(world: &World) -> Result<(), Error> {
+    for (bytes, rounds) in [
+        (8, 20_000),
+        (1024, 10_000),
+        (8192, 5000),
+        (65_536, 2000),
+        (1 << 20, 300),
+        (64 << 20, 12),
+    ] {
+        let mut buffer = vec![1.0f32; bytes / 4];
+        for _ in 0..2 {
+            world.all_reduce(&mut buffer, Op::Max)?;
+        }
+        let mut best = f64::MAX;
+        for _ in 0..4 {
+            world.barrier()?;
+            let begin = Instant::now();
+            for _ in 0..rounds / 4 {
+                world.all_reduce(&mut buffer, Op::Max)?;
+            }
+            best = best.min(begin.elapsed().as_secs_f64() * 1e6 / f64::from(rounds / 4));
+        }
+        say(&format!("{bytes} bytes: {best:.2} us"));
+    }
+    Ok(())
+}
