@@ -57,9 +57,8 @@ def run_ranks(size, program, timeout=RANKS_TIMEOUT_S, arguments=(), **changes):
     port = free_port()
     started = []
     for rank in range(size):
-        own = environment(
-            MASTER_ADDR="127.0.0.1", MASTER_PORT=port, RANK=rank, WORLD_SIZE=size, **changes
-        )
+        place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "RANK": rank, "WORLD_SIZE": size}
+        own = environment(**{**place, **changes})
         # Files, not pipes: nobody has to read while the ranks run.
         output, errors = tempfile.TemporaryFile(), tempfile.TemporaryFile()
         process = subprocess.Popen(
