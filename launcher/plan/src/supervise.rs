@@ -25,6 +25,7 @@ mod ending;
 mod event;
 mod limits;
 mod machine;
+mod reports;
 mod silence;
 mod state;
 
