@@ -21,7 +21,7 @@ use crate::text::{count, table};
 pub struct PlacementRequest {
     /// `-np`; absent: all slots, or `per_host` on every host.
     pub ranks: Option<u32>,
-    /// `--npernode`: exactly so many on each host until the ranks run out.
+    /// `--nproc-per-node`: exactly so many on each host until the ranks run out.
     pub per_host: Option<u32>,
     pub oversubscribe: bool,
 }
@@ -63,7 +63,7 @@ pub enum PlacementError {
         "-np 0 asks for no ranks\nhint: give the number of ranks, or leave -np out for all slots"
     )]
     NoRanks,
-    #[error("--npernode 0 asks for no ranks\nhint: give the number of ranks on each host")]
+    #[error("--nproc-per-node 0 asks for no ranks\nhint: give the number of ranks on each host")]
     NoRanksPerHost,
     #[error("-np {ranks} is more ranks than one job may have ({WORLD_MAX})")]
     TooManyRanks { ranks: u64 },
@@ -79,8 +79,8 @@ pub enum PlacementError {
         slots: String,
     },
     #[error(
-        "--npernode {per_host} is more than the {slots} of {host}\n\
-         hint: lower --npernode, raise slots=, or pass --oversubscribe"
+        "--nproc-per-node {per_host} is more than the {slots} of {host}\n\
+         hint: lower --nproc-per-node, raise slots=, or pass --oversubscribe"
     )]
     NotEnoughSlotsOnHost {
         per_host: u32,
@@ -88,8 +88,8 @@ pub enum PlacementError {
         slots: String,
     },
     #[error(
-        "-np {ranks} does not fit: --npernode {per_host} on {hosts} gives {room}\n\
-         hint: lower -np, raise --npernode, or add hosts"
+        "-np {ranks} does not fit: --nproc-per-node {per_host} on {hosts} gives {room}\n\
+         hint: lower -np, raise --nproc-per-node, or add hosts"
     )]
     NotEnoughHosts {
         ranks: u32,

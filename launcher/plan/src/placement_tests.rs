@@ -90,12 +90,12 @@ fn ranks_per_host() {
     assert!(
         counts(text, &per(2, Some(5)))
             .unwrap_err()
-            .starts_with("-np 5 does not fit: --npernode 2 on 2 hosts gives 4")
+            .starts_with("-np 5 does not fit: --nproc-per-node 2 on 2 hosts gives 4")
     );
     assert!(
         counts(text, &per(3, None))
             .unwrap_err()
-            .starts_with("--npernode 3 is more than the 2 slots of b")
+            .starts_with("--nproc-per-node 3 is more than the 2 slots of b")
     );
     let over = PlacementRequest {
         oversubscribe: true,

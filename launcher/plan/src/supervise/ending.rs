@@ -10,6 +10,8 @@ use crate::exit_code;
 use crate::text::{seconds, table};
 use crate::verdict::{HostFate, HostFateKind, Outcome, RankFate, Suspect, Verdict};
 
+const SIGPIPE: i32 = 13;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct EndingState {
     outcome: Outcome,
@@ -66,6 +68,10 @@ impl Supervisor {
             self.begin_ending(Some(stop), now);
             return;
         };
+        // Nobody has lost patience: the reader of the output is gone, and the job ends already.
+        if signal == SIGPIPE {
+            return;
+        }
         if ending.killing {
             self.give_up(now, |_, _| true);
             return;

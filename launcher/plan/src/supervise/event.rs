@@ -89,7 +89,8 @@ pub enum Event {
         kind: LossKind,
         detail: String,
     },
-    /// The launcher got SIGINT, SIGTERM or SIGHUP.
+    /// The launcher got SIGINT, SIGTERM or SIGHUP; or its output has no reader any more
+    /// (SIGPIPE), which ends a job like the others but does not hurry one that is ending.
     UserSignal { signal: i32 },
 }
 

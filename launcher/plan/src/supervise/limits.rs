@@ -21,5 +21,5 @@ pub(super) const ASLEEP: Duration = Duration::from_secs(3);
 pub(super) const LEAVE_DELAY: Duration = Duration::from_millis(300);
 /// Once one rank has joined the runtime's world, the others have so long before they are named.
 pub(super) const JOIN_WARNING: Duration = Duration::from_secs(20);
-/// Hosts being ended whose ranks have all ended are named after so long.
-pub(super) const FINISH_WARNING: Duration = Duration::from_secs(10);
+/// Hosts that have not finished so long after the decision to end the job are named.
+pub(super) const FINISH_WARNING: Duration = Duration::from_secs(15);

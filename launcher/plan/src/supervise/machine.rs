@@ -1,5 +1,6 @@
 //! The state machine: events in, actions out. The other files of this folder add to it: `reports`
-//! (what ranks and agents say), `silence` (who is heard), `choose` (what came first), `ending` (from the decision to the verdict).
+//! (what ranks and agents say), `silence` (who is heard), `choose` (what came first), `ending`
+//! (from the decision to the verdict).
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -82,6 +82,23 @@ fn a_signal_while_a_failed_job_is_ended_kills() {
     assert_eq!(job.terminates()[1], (vec![0, 1], Duration::ZERO));
 }
 
+/// `rlaunch … | head -1`
+#[test]
+fn a_closed_pipe_ends_but_does_not_hurry() {
+    const PIPE: Event = Event::UserSignal { signal: 13 };
+    let mut job = Job::running();
+    job.event(PIPE);
+    job.event(PIPE);
+    assert_eq!(job.terminates(), [(vec![0, 1], ms(10_000))]);
+    job.event(INT);
+    assert_eq!(job.terminates()[1].1, Duration::ZERO);
+    job.event(PIPE);
+    assert!(!job.machine.is_done());
+    (0..4).for_each(|rank| job.exit(rank, Ending::Signal(15)));
+    job.finish_all();
+    assert_eq!(job.verdict().exit_code, 141);
+}
+
 #[test]
 fn only_connected_hosts_are_told() {
     let mut job = Job::running();
