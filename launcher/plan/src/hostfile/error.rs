@@ -23,10 +23,15 @@ pub enum HostfileError {
 
 /// What is wrong in a line.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{word}`: {problem}; expected {expected}{}", hint.as_ref().map(|hint| format!(" (hint: {hint})")).unwrap_or_default())]
+#[error("`{word}`: {problem}; expected {expected}{}", in_brackets(hint.as_deref()))]
 pub struct LineError {
     pub word: String,
     pub problem: String,
     pub expected: String,
     pub hint: Option<String>,
+}
+
+fn in_brackets(hint: Option<&str>) -> String {
+    hint.map(|hint| format!(" (hint: {hint})"))
+        .unwrap_or_default()
 }
