@@ -4,6 +4,7 @@
 
 #![allow(unreachable_pub, reason = "a program: `pub` says what a module offers the others")]
 
+mod bench;
 mod check;
 mod demo;
 mod paths;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
     let result = match command {
         "demo" => demo::run(rest),
         "test" => test::run(rest),
+        "bench" => bench::run(rest),
         "check" => check::run(rest),
         "hosts" => hosts(rest),
         "gen" => check::generated::run(rest),

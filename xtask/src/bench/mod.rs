@@ -1,0 +1,36 @@
+//! `cargo x bench …`: ours against the peers, on this machine, in the same minutes.
+//!
+//! Ours and theirs take turns inside each round, so that a machine that slows down slows all of them
+//! down. Results are Markdown, fit for docs/benchmarks.md; talk goes to stderr.
+
+mod cpu;
+mod machine;
+mod options;
+mod peers;
+mod probe;
+mod start;
+mod table;
+mod timed;
+
+const HELP: &str = "\
+cargo x bench cpu [--rounds N] [--ranks N] [--sizes 8,1K,64K]
+                    all_reduce of floats on host memory: time of ours, Open MPI and MPICH
+cargo x bench start [--rounds N] [--ranks N]
+                    `rlaunch -np 2 true` against mpirun and mpiexec
+";
+
+pub fn run(arguments: &[String]) -> Result<(), String> {
+    let (kind, rest) = match arguments.split_first() {
+        Some((kind, rest)) => (kind.as_str(), rest),
+        None => ("help", &[][..]),
+    };
+    match kind {
+        "cpu" => cpu::run(rest),
+        "start" => start::run(rest),
+        "help" | "-h" | "--help" => {
+            print!("{HELP}");
+            Ok(())
+        }
+        other => Err(format!("no benchmark `{other}`\n\n{HELP}")),
+    }
+}
