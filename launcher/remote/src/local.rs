@@ -4,8 +4,8 @@
 //! was replaced or removed meanwhile. Its stdin and stdout are one socket; there is no ssh, no
 //! shell and no hash on this path, for a launch here has to be quick. Dropping the stream is all it
 //! takes to end the agent: it sees the end of its stdin. It is never killed from here, for its
-//! keeper has ranks to end first. It gets a process group of its own, so that the terminal's ^C
-//! reaches the launcher alone, which then ends the job in order.
+//! keeper has ranks to end first. It leaves the terminal's session by itself (and could not, were it
+//! made the leader of a process group here), so that ^C reaches the launcher alone.
 
 use std::io;
 use std::net::IpAddr;
@@ -59,7 +59,6 @@ fn start() -> io::Result<Raw> {
         .stdin(Stdio::from(OwnedFd::from(there)))
         .stdout(Stdio::from(OwnedFd::from(there_too)))
         .stderr(Stdio::piped())
-        .process_group(0)
         .spawn()?;
     let stderr = child.stderr.take().expect("stderr was asked to be piped");
     Ok(Raw {

@@ -1,4 +1,5 @@
-//! The carriers against a real sshd, with the smallest agent in the launcher's place.
+//! The carriers against a real sshd, with the smallest agent in the place of the real one.
+#![allow(clippy::unwrap_used, reason = "a test ends by a panic")]
 
 mod sshd;
 
@@ -76,6 +77,24 @@ fn says(error: &ReachError, parts: &[&str]) {
     for part in parts {
         assert!(text.contains(part), "{part:?} in: {text}");
     }
+}
+
+#[test]
+fn an_agent_of_this_machine_is_the_own_executable_and_ends_with_the_stream() {
+    let output = Command::new(echo_agent()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(
+        said, "local \"hello\\nand back\" the launcher has gone\n",
+        "{output:?}"
+    );
+}
+
+#[tokio::test]
+async fn an_executable_that_is_no_agent_is_an_error_with_its_words() {
+    // This test's own executable takes the agent's words for wrong options.
+    let options = RemoteOptions::default();
+    let error = connect(&HostTarget::new("localhost"), CarrierChoice::Auto, &options).await;
+    says(&error.unwrap_err(), &["cannot reach localhost", "build"]);
 }
 
 #[tokio::test]
@@ -180,9 +199,13 @@ async fn accept_new_adds_the_key_also_hashed() {
 
 #[tokio::test]
 async fn a_host_known_by_another_type_of_key_is_asked_for_that_one() {
-    let sshd = sshd!("");
-    sshd.know("host_rsa.pub");
-    reach(&sshd, &sshd.options()).await.unwrap();
+    let Some(sshd) = Sshd::start_with("", &["ed25519", "ecdsa", "rsa"]) else {
+        return;
+    };
+    for kind in ["ecdsa", "rsa"] {
+        sshd.know(&format!("host_{kind}.pub"));
+        reach(&sshd, &sshd.options()).await.unwrap();
+    }
 }
 
 #[tokio::test]

@@ -162,6 +162,7 @@ fn try_agent_key(
     }
     shown.push(key.blob().to_vec());
     let kind = key_type(key.blob()).unwrap_or("unknown type");
+    record.in_hardware |= kind.starts_with("sk-");
     let name = format!(
         "agent's {kind} {} {}",
         key.comment(),

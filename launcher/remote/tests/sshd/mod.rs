@@ -21,6 +21,11 @@ pub(crate) struct Sshd {
 impl Sshd {
     /// None, and said so, where there is no sshd to run.
     pub(crate) fn start(settings: &str) -> Option<Self> {
+        Self::start_with(settings, &["ed25519"])
+    }
+
+    /// With a host key of each type.
+    pub(crate) fn start_with(settings: &str, key_types: &[&str]) -> Option<Self> {
         if !Path::new("/usr/sbin/sshd").exists() {
             eprintln!("SKIPPED: no /usr/sbin/sshd");
             return None;
@@ -37,28 +42,32 @@ impl Sshd {
             log,
         };
         fs::create_dir(sshd.path("home")).unwrap();
-        sshd.keygen("host", &["-t", "ed25519"]);
-        sshd.keygen("host_rsa", &["-t", "rsa", "-b", "2048"]);
+        for kind in key_types {
+            sshd.keygen(&format!("host_{kind}"), &["-t", kind]);
+        }
         sshd.keygen("key", &["-t", "ed25519"]);
         fs::copy(sshd.path("key.pub"), sshd.path("authorized_keys")).unwrap();
         // A host of the same file system would run it where it is; a name with a `!` can't be passed
         // through every shell, so that this one is pushed.
         fs::copy(echo_agent(), sshd.path("agent!")).unwrap();
         sshd.write_client_config("");
-        sshd.know("host.pub");
-        sshd.run(settings);
+        sshd.know("host_ed25519.pub");
+        sshd.run(settings, key_types);
         Some(sshd)
     }
 
-    fn run(&mut self, settings: &str) {
+    fn run(&mut self, settings: &str, key_types: &[&str]) {
         let at = |name: &str| self.path(name).display().to_string();
+        let keys: Vec<_> = key_types
+            .iter()
+            .map(|kind| format!("HostKey {}", at(&format!("host_{kind}"))))
+            .collect();
         let config = format!(
-            "{settings}\nPort {}\nListenAddress 127.0.0.1\nHostKey {}\nHostKey {}\n\
+            "{settings}\nPort {}\nListenAddress 127.0.0.1\n{}\n\
              AuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\n\
              PermitRootLogin prohibit-password\nSetEnv HOME={}\nLogLevel VERBOSE\n",
             self.port,
-            at("host"),
-            at("host_rsa"),
+            keys.join("\n"),
             at("authorized_keys"),
             at("home"),
         );
