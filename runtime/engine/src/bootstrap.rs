@@ -16,6 +16,7 @@ use rlaunch_wire::rank::{Hello, Join, ToAgentMessage, ToRank, ToRankMessage, Wel
 
 use crate::config::{Config, Rendezvous};
 use crate::control::{ControlLink, Framed, Stream, poll_descriptors, to_agent};
+use crate::interrupt::is_interrupted;
 use crate::leader::Leader;
 use crate::{Error, leader};
 
@@ -203,6 +204,11 @@ fn next_message(
                 "time is up (RLAUNCH_INIT_TIMEOUT) while {whom} waited for {what}"
             )));
         }
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+            return Err(Error::Interrupted {
+                during: "init".into(),
+            });
+        }
         Err(error) => {
             return Err(Error::Init(format!(
                 "{whom} ended the connection ({error})"
@@ -237,6 +243,11 @@ fn find_leader(
                 Ok(stream) => return Ok(stream),
                 Err(error) => last = format!("port {port}: {error}"),
             }
+        }
+        if is_interrupted() {
+            return Err(Error::Interrupted {
+                during: "init".into(),
+            });
         }
         std::thread::sleep(RETRY_PERIOD);
     }

@@ -243,7 +243,7 @@ impl Core {
         }
         let poison = self.poison.clone();
         self.control
-            .broadcast(self.rank, Notice::new(NoticeKind::Left(Left {})));
+            .broadcast(self.rank, Notice::encoded(NoticeKind::Left(Left {})));
         if let Some(neighbours) = &self.neighbours {
             neighbours.arena.set_state(
                 self.peers[self.rank as usize].local.unwrap_or(0),

@@ -35,13 +35,7 @@ pub(crate) struct Place {
 
 /// Joins; returns once this rank is connected with all others.
 pub(crate) fn connect(config: &Config) -> Result<(Place, Core), Error> {
-    let algorithm = match &config.algorithm {
-        None => None,
-        Some(name) => {
-            let parsed = name.parse::<Algorithm>();
-            Some(parsed.map_err(|error| Error::Init(format!("RLAUNCH_ALGO: {error}")))?)
-        }
-    };
+    let algorithm = forced_algorithm(config)?;
     let deadline = Instant::now() + config.init_timeout;
     let admitted = admit(config, deadline)?;
     let (job, secret) = (admitted.job, admitted.secret.clone());
@@ -110,6 +104,14 @@ pub(crate) fn connect(config: &Config) -> Result<(Place, Core), Error> {
         done: Vec::new(),
     };
     Ok((place, core))
+}
+
+fn forced_algorithm(config: &Config) -> Result<Option<Algorithm>, Error> {
+    let parse = |name: &String| {
+        name.parse::<Algorithm>()
+            .map_err(|error| Error::Init(format!("RLAUNCH_ALGO: {error}")))
+    };
+    config.algorithm.as_ref().map(parse).transpose()
 }
 
 fn listen(config: &Config) -> Result<(Option<TcpListener>, Vec<IpAddr>), Error> {

@@ -18,6 +18,8 @@ use rlaunch_wire::rank::{
     Broadcast, Leave, PeerFailed, ToAgent, ToAgentMessage, ToRank, ToRankMessage,
 };
 
+use crate::interrupt::is_interrupted;
+
 /// What the link tells.
 #[derive(Debug)]
 pub(crate) enum Event {
@@ -359,6 +361,9 @@ impl Framed {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(None);
+            }
+            if is_interrupted() {
+                return Err(io::ErrorKind::Interrupted.into());
             }
             poll_descriptors(&[(self.descriptor(), libc::POLLIN)], left.min(POLL_MAX));
         }

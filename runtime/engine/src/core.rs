@@ -160,7 +160,7 @@ impl Core {
                 has_left: false,
             }),
         };
-        self.control.broadcast(self.rank, Notice::new(kind));
+        self.control.broadcast(self.rank, Notice::encoded(kind));
         self.poison = Some(error.clone());
         error
     }
@@ -168,6 +168,7 @@ impl Core {
     /// This rank's call against another's; the lower rank stands first in the message.
     pub(crate) fn mismatch(&self, mine: Descriptor, peer: u32, theirs: Descriptor) -> Error {
         let (me, other) = (self.identity(self.rank), self.identity(peer));
+        let (mine, theirs) = (Box::new(mine), Box::new(theirs));
         if self.rank < peer {
             Error::Mismatch {
                 left_rank: me,

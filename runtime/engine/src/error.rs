@@ -36,9 +36,9 @@ pub enum Error {
     )]
     Mismatch {
         left_rank: Rank,
-        left: Descriptor,
+        left: Box<Descriptor>,
         right_rank: Rank,
-        right: Descriptor,
+        right: Box<Descriptor>,
     },
 
     /// A rank's process died, or its host is gone. Cause: see that rank's own output; under
@@ -87,14 +87,18 @@ pub enum Error {
     )]
     MessageMismatch {
         peer: Rank,
-        sent: Descriptor,
-        expected: Descriptor,
+        sent: Box<Descriptor>,
+        expected: Box<Descriptor>,
     },
 
     /// The connection to a peer broke in a way that is no peer's death: bytes that no rank of this
     /// version writes, no memory left for shared segments, a network error.
     #[error("connection to {peer}: {cause}")]
     Connection { peer: Rank, cause: String },
+
+    /// The program asked to end the wait; see [`crate::set_interrupt`].
+    #[error("{during} was interrupted")]
+    Interrupted { during: String },
 
     /// The world was finalized already.
     #[error("this world is finalized")]

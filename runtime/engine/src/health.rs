@@ -164,6 +164,7 @@ impl Core {
                 else {
                     return;
                 };
+                let (left, right) = (Box::new(left), Box::new(right));
                 let error = Error::Mismatch {
                     left_rank,
                     left,
@@ -230,7 +231,7 @@ impl Core {
             .iter()
             .map(|call| call.encode().to_vec())
             .collect();
-        let notice = Notice::new(NoticeKind::Waiting(Waiting { calls }));
+        let notice = Notice::encoded(NoticeKind::Waiting(Waiting { calls }));
         self.control.broadcast(self.rank, notice);
     }
 

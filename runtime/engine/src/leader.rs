@@ -13,6 +13,7 @@ use rlaunch_wire::rank::{Refused, ToAgent, ToAgentMessage, ToRank, ToRankMessage
 use crate::Error;
 use crate::card::Card;
 use crate::control::{ControlLink, Framed, Stream, poll_descriptors};
+use crate::interrupt::is_interrupted;
 
 /// Rank 0 while the others come.
 #[derive(Debug)]
@@ -98,6 +99,11 @@ impl Leader {
         while self.cards.iter().any(Option::is_none) {
             if Instant::now() >= deadline {
                 return Err(self.give_up());
+            }
+            if is_interrupted() {
+                return Err(Error::Interrupted {
+                    during: "init".into(),
+                });
             }
             self.accept()
                 .map_err(|error| Error::Init(format!("rank 0 can't accept: {error}")))?;

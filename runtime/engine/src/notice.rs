@@ -58,7 +58,7 @@ pub(crate) struct Failed {
 pub(crate) struct Left {}
 
 impl Notice {
-    pub(crate) fn new(kind: NoticeKind) -> Vec<u8> {
+    pub(crate) fn encoded(kind: NoticeKind) -> Vec<u8> {
         Self { kind: Some(kind) }.encode_to_vec()
     }
 }

@@ -487,8 +487,8 @@ impl RecvOperation {
         }
         Err(Error::MessageMismatch {
             peer: core.identity(self.from),
-            sent,
-            expected: self.call,
+            sent: Box::new(sent),
+            expected: Box::new(self.call),
         })
     }
 }

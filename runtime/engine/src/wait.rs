@@ -13,6 +13,7 @@ use rlaunch_wire::Descriptor;
 use crate::Error;
 use crate::control::poll_descriptors;
 use crate::core::Core;
+use crate::interrupt::is_interrupted;
 
 /// Something that takes several polls.
 pub(crate) trait Operation {
@@ -48,6 +49,9 @@ const SLEEP_MAX: Duration = Duration::from_millis(10);
 /// A wait this long is told to the others, who compare it with their own calls.
 const ANNOUNCE_AFTER: Duration = Duration::from_millis(100);
 
+/// Between two questions whether the program wants to end the wait.
+const INTERRUPT_PERIOD: Duration = Duration::from_millis(100);
+
 impl Pace {
     pub(crate) fn new(has_core: bool) -> Self {
         Self {
@@ -61,6 +65,7 @@ impl Pace {
 struct Wait {
     begun: Instant,
     is_announced: bool,
+    next_interrupt: Instant,
     sleep: Duration,
     yields: bool,
 }
@@ -103,9 +108,11 @@ impl Core {
     fn begin_wait(&mut self) -> Wait {
         let yields = !self.pace.has_core && self.pace.sleepy_waits == 0;
         self.pace.sleepy_waits = self.pace.sleepy_waits.saturating_sub(1);
+        let begun = Instant::now();
         Wait {
-            begun: Instant::now(),
+            begun,
             is_announced: false,
+            next_interrupt: begun + INTERRUPT_PERIOD,
             sleep: SLEEP_MIN,
             yields,
         }
@@ -128,6 +135,14 @@ impl Core {
             if waited >= ANNOUNCE_AFTER && !wait.is_announced {
                 wait.is_announced = true;
                 self.announce_wait();
+            }
+            if now >= wait.next_interrupt {
+                wait.next_interrupt = now + INTERRUPT_PERIOD;
+                if is_interrupted() {
+                    return Err(Error::Interrupted {
+                        during: call.to_string(),
+                    });
+                }
             }
             if waited >= self.timeout {
                 return Err(self.timed_out(call, operation, waited));

@@ -1,5 +1,7 @@
 //! Send and recv: tags, sizes on both sides of eager, self, and both directions at once.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod common;
 
 use common::{SHM, TCP, config, ranks};

@@ -2,6 +2,8 @@
 //!
 //! The test binary runs itself again as the ranks (`rank_process`, told what to do by `TEST_ROLE`).
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod common;
 
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,10 +1,7 @@
 //! Every collective over every transport, world size, awkward length, type and reduction, against
 //! a plain computation.
 
-#![allow(
-    clippy::undocumented_unsafe_blocks,
-    reason = "there are none; shared test helpers"
-)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 
