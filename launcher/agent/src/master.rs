@@ -6,7 +6,8 @@
 //! other end: on an address that every host has (docker0's, say) one reaches oneself.
 //!
 //! *Hold.* The port is bound without SO_REUSEADDR, so that it is free of anybody else; then the
-//! option is set and the socket is kept, never listening. torch's store sets the option and can
+//! option is set and the socket is kept, never listening (`hold` says how a named port that was
+//! just in use is told from one that is). torch's store sets the option and can
 //! therefore bind and listen; an ephemeral port of another program can't fall on it; who connects
 //! too early is refused, and tries again.
 

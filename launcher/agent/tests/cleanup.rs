@@ -102,8 +102,7 @@ async fn agent_and_launcher_die_at_once() {
         let mark = job.mark.clone();
         kill(agent.pid(), Signal::SIGKILL);
         drop(job);
-        let Agent { client, child } = agent;
-        drop(client);
+        let child = agent.hang_up();
         assert_nothing_left(&mark);
         wait_exit(child).await;
     }
@@ -186,8 +185,7 @@ async fn a_silent_launcher_is_a_dead_one_and_a_beating_one_is_not() {
 async fn no_job_and_the_stream_ends() {
     let agent = Agent::start().await;
     let keeper = agent.keeper();
-    let Agent { client, child } = agent;
-    drop(client);
+    let child = agent.hang_up();
     assert!(wait_exit(child).await.success());
     wait_for("the keeper's end", || {
         (!common::is_alive(keeper)).then_some(())

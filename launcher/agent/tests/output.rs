@@ -10,14 +10,13 @@ use rlaunch_control::v1::from_agent::Message;
 use rlaunch_control::v1::{Output, OutputStream};
 
 fn outputs(job: &Job) -> Vec<&Output> {
-    let output = |message| match message {
-        Message::Output(output) => Some(output),
-        _ => None,
-    };
-    job.heard
-        .iter()
-        .filter_map(|message| output(message))
-        .collect()
+    let mut outputs = Vec::new();
+    for message in &job.heard {
+        if let Message::Output(output) = message {
+            outputs.push(output);
+        }
+    }
+    outputs
 }
 
 #[tokio::test]

@@ -21,4 +21,4 @@ pub mod v1 {
     include!("generated/rlaunch.v1.rs");
 }
 
-pub use stream::{AgentClient, ConnectError, ServeError, connect, serve};
+pub use stream::{AgentClient, ConnectError, ServeError, agent_client, channel, connect, serve};

@@ -18,12 +18,12 @@ use tokio::sync::oneshot;
 use tonic::transport::server::Connected;
 use tonic::transport::{Channel, Endpoint, Server};
 
-use crate::v1::agent_client;
+use crate::v1::agent_client::AgentClient as Client;
 use crate::v1::agent_server::{Agent, AgentServer};
 use crate::v1::worker_service_server::{WorkerService, WorkerServiceServer};
 
 /// The launcher's end.
-pub type AgentClient = agent_client::AgentClient<Channel>;
+pub type AgentClient = Client<Channel>;
 
 /// Window of one call. Output is held back by credit long before it, so that a heartbeat never
 /// waits behind output that nobody reads.
@@ -50,6 +50,21 @@ pub async fn connect<I>(io: I) -> Result<AgentClient, ConnectError>
 where
     I: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
+    Ok(agent_client(channel(io).await?))
+}
+
+/// The agent behind a channel of [`channel`].
+pub fn agent_client(channel: Channel) -> AgentClient {
+    AgentClient::new(channel)
+        .max_decoding_message_size(GRPC_MESSAGE_MAX_BYTES)
+        .max_encoding_message_size(GRPC_MESSAGE_MAX_BYTES)
+}
+
+/// As [`connect`], for more services than the agent's: `WorkerService` is there too.
+pub async fn channel<I>(io: I) -> Result<Channel, ConnectError>
+where
+    I: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
     let mut io = Some(TokioIo::new(io));
     let connector = tower::service_fn(move |_| {
         let io = io.take();
@@ -60,9 +75,7 @@ where
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .connect_with_connector(connector)
         .await?;
-    Ok(AgentClient::new(channel)
-        .max_decoding_message_size(GRPC_MESSAGE_MAX_BYTES)
-        .max_encoding_message_size(GRPC_MESSAGE_MAX_BYTES))
+    Ok(channel)
 }
 
 /// Serves `service` on one stream and returns when it ends. Calls in progress are dropped then.

@@ -1,7 +1,10 @@
 //! A port that is taken and yet free for the one program that is meant to have it.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
 
 use nix::errno::Errno;
 use nix::sys::socket::sockopt::{Ipv6V6Only, ReuseAddr};
@@ -9,7 +12,6 @@ use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrIn, SockaddrIn6, SockaddrStorage, bind, getsockname,
     setsockopt, socket,
 };
-use std::net::{SocketAddrV4, SocketAddrV6};
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HoldError {
@@ -31,6 +33,7 @@ pub(crate) enum HoldError {
 pub(crate) struct Held {
     _socket: OwnedFd,
     port: u16,
+    _mark: Option<UnixListener>,
 }
 
 impl Held {
@@ -42,47 +45,89 @@ impl Held {
 /// Takes `port`, or any if it is 0, on every address.
 pub(crate) fn hold(port: u32) -> Result<Held, HoldError> {
     let number = u16::try_from(port).map_err(|_| HoldError::NoPort(port))?;
-    match hold_family(AddressFamily::Inet6, number) {
-        // A machine without IPv6.
-        Err(Errno::EAFNOSUPPORT | Errno::EADDRNOTAVAIL) => hold_family(AddressFamily::Inet, number),
-        held => held,
-    }
-    .map_err(|error| match error {
-        Errno::EADDRINUSE => HoldError::InUse { port },
-        error => HoldError::Bind {
-            port,
-            source: error.into(),
-        },
-    })
-}
-
-fn hold_family(family: AddressFamily, port: u16) -> Result<Held, Errno> {
-    let socket = socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
-    if family == AddressFamily::Inet6 {
-        // Both families.
-        setsockopt(&socket, Ipv6V6Only, &false)?;
-        let any = SocketAddrV6::new(std::net::Ipv6Addr::UNSPECIFIED, port, 0, 0);
-        bind(fd(&socket), &SockaddrIn6::from(any))?;
-    } else {
-        let any = SocketAddrV4::new(std::net::Ipv4Addr::UNSPECIFIED, port);
-        bind(fd(&socket), &SockaddrIn::from(any))?;
-    }
-    // Only now: a bind with the option could share the port with another holder.
-    setsockopt(&socket, ReuseAddr, &true)?;
-    let bound: SockaddrStorage = getsockname(fd(&socket))?;
-    let port = match (bound.as_sockaddr_in6(), bound.as_sockaddr_in()) {
-        (Some(v6), _) => v6.port(),
-        (None, Some(v4)) => v4.port(),
-        (None, None) => return Err(Errno::EAFNOSUPPORT),
+    let (socket, mark) = match bind_alone(number) {
+        Ok(socket) => (socket, None),
+        Err(Errno::EADDRINUSE) => {
+            let (socket, mark) = after_time_wait(number).ok_or(HoldError::InUse { port })?;
+            (socket, Some(mark))
+        }
+        Err(error) => {
+            return Err(HoldError::Bind {
+                port,
+                source: error.into(),
+            });
+        }
     };
+    let bind_error = |error: Errno| HoldError::Bind {
+        port,
+        source: error.into(),
+    };
+    // Only now: a bind with the option could share the port with another holder.
+    setsockopt(&socket, ReuseAddr, &true).map_err(bind_error)?;
+    let port = bound_port(&socket).map_err(bind_error)?;
     Ok(Held {
         _socket: socket,
         port,
+        _mark: mark.or_else(|| mark_held(port).ok()),
     })
 }
 
+fn bind_alone(port: u16) -> Result<OwnedFd, Errno> {
+    bind_any(port, |_| Ok(()))
+}
+
+/// The port of a job that has just ended may be busy with closed connections for a minute. The
+/// option gets past them, and past nobody who listens; but it would also get past another holder,
+/// who is therefore known by a mark: an abstract socket, which has the port's network namespace.
+fn after_time_wait(port: u16) -> Option<(OwnedFd, UnixListener)> {
+    let mark = mark_held(port).ok()?;
+    let socket = bind_any(port, |socket| setsockopt(socket, ReuseAddr, &true)).ok()?;
+    Some((socket, mark))
+}
+
+fn mark_held(port: u16) -> io::Result<UnixListener> {
+    let name = format!("rlaunch-master-port-{port}");
+    UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?)
+}
+
+/// Every address of both families, or of IPv4 on a machine without IPv6.
+fn bind_any(port: u16, prepare: impl Fn(&OwnedFd) -> Result<(), Errno>) -> Result<OwnedFd, Errno> {
+    match bind_family(AddressFamily::Inet6, port, &prepare) {
+        Err(Errno::EAFNOSUPPORT | Errno::EADDRNOTAVAIL) => {
+            bind_family(AddressFamily::Inet, port, &prepare)
+        }
+        bound => bound,
+    }
+}
+
+fn bind_family(
+    family: AddressFamily,
+    port: u16,
+    prepare: impl Fn(&OwnedFd) -> Result<(), Errno>,
+) -> Result<OwnedFd, Errno> {
+    let socket = socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+    prepare(&socket)?;
+    if family == AddressFamily::Inet6 {
+        setsockopt(&socket, Ipv6V6Only, &false)?;
+        let any = SocketAddrV6::new(Ipv6Addr::UNSPECIFIED, port, 0, 0);
+        bind(fd(&socket), &SockaddrIn6::from(any))?;
+    } else {
+        let any = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port);
+        bind(fd(&socket), &SockaddrIn::from(any))?;
+    }
+    Ok(socket)
+}
+
+fn bound_port(socket: &OwnedFd) -> Result<u16, Errno> {
+    let bound: SockaddrStorage = getsockname(fd(socket))?;
+    match (bound.as_sockaddr_in6(), bound.as_sockaddr_in()) {
+        (Some(v6), _) => Ok(v6.port()),
+        (None, Some(v4)) => Ok(v4.port()),
+        (None, None) => Err(Errno::EAFNOSUPPORT),
+    }
+}
+
 fn fd(socket: &OwnedFd) -> i32 {
-    use std::os::fd::AsRawFd;
     socket.as_raw_fd()
 }
 
@@ -99,10 +144,10 @@ mod tests {
         let socket = socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
         setsockopt(&socket, ReuseAddr, &true)?;
         if family == AddressFamily::Inet6 {
-            let any = SocketAddrV6::new(std::net::Ipv6Addr::UNSPECIFIED, port, 0, 0);
+            let any = SocketAddrV6::new(Ipv6Addr::UNSPECIFIED, port, 0, 0);
             bind(fd(&socket), &SockaddrIn6::from(any))?;
         } else {
-            let any = SocketAddrV4::new(std::net::Ipv4Addr::UNSPECIFIED, port);
+            let any = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port);
             bind(fd(&socket), &SockaddrIn::from(any))?;
         }
         listen(&socket, Backlog::new(8).unwrap())?;
@@ -133,7 +178,7 @@ mod tests {
             None,
         );
         let socket = socket.unwrap();
-        let any = SocketAddrV4::new(std::net::Ipv4Addr::UNSPECIFIED, held.port());
+        let any = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, held.port());
         assert_eq!(
             bind(fd(&socket), &SockaddrIn::from(any)),
             Err(Errno::EADDRINUSE)
@@ -149,6 +194,30 @@ mod tests {
             assert!(error.contains(&format!("port {port} is in use")), "{error}");
         }
         assert!(matches!(hold(70_000), Err(HoldError::NoPort(70_000))));
+    }
+
+    #[test]
+    fn a_port_with_closed_connections_alone_can_be_held_again() {
+        let held = hold(0).unwrap();
+        let port = held.port();
+        let store = store(AddressFamily::Inet, port).unwrap();
+        let client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let accepted = nix::sys::socket::accept(fd(&store)).unwrap();
+        // The server's side closes first, and so stays in TIME_WAIT.
+        nix::unistd::close(accepted).unwrap();
+        drop((client, store, held));
+        let held = hold(port.into()).unwrap();
+        assert!(
+            matches!(hold(port.into()), Err(HoldError::InUse { .. })),
+            "held by another"
+        );
+        drop(held);
+        let listener = TcpListener::bind(("0.0.0.0", port)).unwrap();
+        assert!(
+            matches!(hold(port.into()), Err(HoldError::InUse { .. })),
+            "listened on"
+        );
+        drop(listener);
     }
 
     #[test]

@@ -18,6 +18,7 @@ use rlaunch_control::v1::{
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tonic::Streaming;
+use tonic::transport::Channel;
 
 /// Far above what anything here takes on a busy machine.
 pub const LONG: Duration = Duration::from_secs(30);
@@ -28,24 +29,50 @@ const MARK: &str = "RLAUNCH_TEST_MARK";
 pub struct Agent {
     pub child: Child,
     pub client: AgentClient,
+    pub channel: Channel,
 }
 
 impl Agent {
     pub async fn start() -> Self {
+        Self::start_with(|_| {}).await
+    }
+
+    /// With another cache than the user's own.
+    pub async fn start_at_home(home: &std::path::Path) -> Self {
+        Self::start_with(|command| {
+            command.env("HOME", home);
+        })
+        .await
+    }
+
+    async fn start_with(change: impl FnOnce(&mut Command)) -> Self {
         let (ours, theirs) = StdUnixStream::pair().unwrap();
         let theirs = OwnedFd::from(theirs);
-        let child = Command::new(env!("CARGO_BIN_EXE_rlaunch-agent-alone"))
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rlaunch-agent-alone"));
+        command
             .args(["--build", "test-1"])
             .stdin(Stdio::from(theirs.try_clone().unwrap()))
-            .stdout(Stdio::from(theirs))
-            .spawn()
-            .unwrap();
+            .stdout(Stdio::from(theirs));
+        change(&mut command);
+        let child = command.spawn().unwrap();
+        // It holds the agent's end of the stream.
+        drop(command);
         ours.set_read_timeout(Some(LONG)).unwrap();
         read_greeting(&ours);
         ours.set_nonblocking(true).unwrap();
         let io = UnixStream::from_std(ours).unwrap();
-        let client = rlaunch_control::connect(io).await.unwrap();
-        Self { child, client }
+        let channel = rlaunch_control::channel(io).await.unwrap();
+        let client = rlaunch_control::agent_client(channel.clone());
+        Self {
+            child,
+            client,
+            channel,
+        }
+    }
+
+    /// Drops the connection; the stream ends with the last job on it.
+    pub fn hang_up(self) -> Child {
+        self.child
     }
 
     pub fn pid(&self) -> i32 {
@@ -86,9 +113,7 @@ impl Agent {
     /// Ends the stream and waits for the agent to end by itself.
     pub async fn leave(self, job: Job) -> std::process::ExitStatus {
         drop(job);
-        let Self { child, client } = self;
-        drop(client);
-        wait_exit(child).await
+        wait_exit(self.hang_up()).await
     }
 }
 
