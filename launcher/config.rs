@@ -33,9 +33,16 @@ pub struct Config {
 #[non_exhaustive]
 pub enum ConfigError {
     #[error("{}: {error}", path.display())]
-    Unreadable { path: PathBuf, error: std::io::Error },
+    Unreadable {
+        path: PathBuf,
+        error: std::io::Error,
+    },
     #[error("{}:{line}: {problem}", path.display())]
-    Line { path: PathBuf, line: usize, problem: String },
+    Line {
+        path: PathBuf,
+        line: usize,
+        problem: String,
+    },
 }
 
 /// Reads the user's file; none is an empty one.
@@ -48,7 +55,9 @@ pub fn load() -> Result<Config, ConfigError> {
 
 fn path() -> Option<PathBuf> {
     let absolute = |name: &str| {
-        std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
     };
     let base = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")))?;
     Some(base.join("rlaunch/config.toml"))
@@ -59,7 +68,10 @@ fn load_from(path: &Path) -> Result<Config, ConfigError> {
         Ok(text) => parse(path, &text),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Config::default()),
         Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => Ok(Config::default()),
-        Err(error) => Err(ConfigError::Unreadable { path: path.to_owned(), error }),
+        Err(error) => Err(ConfigError::Unreadable {
+            path: path.to_owned(),
+            error,
+        }),
     }
 }
 
@@ -68,7 +80,11 @@ fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
         let start = error.span().map_or(0, |span| span.start.min(text.len()));
         ConfigError::Line {
             path: path.to_owned(),
-            line: text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1,
+            line: text.as_bytes()[..start]
+                .iter()
+                .filter(|byte| **byte == b'\n')
+                .count()
+                + 1,
             problem: error.message().replace('\n', ", "),
         }
     })
@@ -79,28 +95,45 @@ mod tests {
     use super::*;
 
     fn problem(text: &str) -> String {
-        parse(Path::new("config.toml"), text).unwrap_err().to_string()
+        parse(Path::new("config.toml"), text)
+            .unwrap_err()
+            .to_string()
     }
 
     #[test]
     fn settings_are_read() {
         let config = parse(Path::new("c"), "tag-output = true\nssh-port = 2222\n").unwrap();
-        assert_eq!((config.tag_output, config.ssh_port), (Some(true), Some(2222)));
+        assert_eq!(
+            (config.tag_output, config.ssh_port),
+            (Some(true), Some(2222))
+        );
         assert_eq!(parse(Path::new("c"), "").unwrap(), Config::default());
     }
 
     #[test]
     fn mistakes_name_the_line() {
         let unknown = problem("\ntag-output = true\ntagoutput = true\n");
-        assert!(unknown.starts_with("config.toml:3: unknown field `tagoutput`"), "{unknown}");
+        assert!(
+            unknown.starts_with("config.toml:3: unknown field `tagoutput`"),
+            "{unknown}"
+        );
         let wrong = problem("kill-after = 3\n");
-        assert!(wrong.starts_with("config.toml:1: invalid type: integer"), "{wrong}");
+        assert!(
+            wrong.starts_with("config.toml:1: invalid type: integer"),
+            "{wrong}"
+        );
         assert!(problem("a = = b\n").starts_with("config.toml:1: "));
     }
 
     #[test]
     fn no_file_is_no_mistake() {
-        assert_eq!(load_from(Path::new("/nonexistent/config.toml")).unwrap(), Config::default());
-        assert_eq!(load_from(Path::new("/dev/null/config.toml")).unwrap(), Config::default());
+        assert_eq!(
+            load_from(Path::new("/nonexistent/config.toml")).unwrap(),
+            Config::default()
+        );
+        assert_eq!(
+            load_from(Path::new("/dev/null/config.toml")).unwrap(),
+            Config::default()
+        );
     }
 }

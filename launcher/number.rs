@@ -7,7 +7,9 @@ const SECONDS_MAX: f64 = 100.0 * 365.0 * 86_400.0;
 
 /// `90`, `1.5`, `500ms`, `30s`, `10m`, `2h`, `1d`; None for anything else.
 pub(crate) fn duration(text: &str) -> Option<Duration> {
-    let end = text.find(|letter: char| letter.is_ascii_alphabetic()).unwrap_or(text.len());
+    let end = text
+        .find(|letter: char| letter.is_ascii_alphabetic())
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
     let scale = match unit {
         "ms" => 0.001,
@@ -46,7 +48,11 @@ mod tests {
             ("h", None),
         ];
         for (text, expected_ms) in table {
-            assert_eq!(duration(text), expected_ms.map(Duration::from_millis), "{text}");
+            assert_eq!(
+                duration(text),
+                expected_ms.map(Duration::from_millis),
+                "{text}"
+            );
         }
     }
 }

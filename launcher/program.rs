@@ -25,13 +25,18 @@ impl Program {
         command: Vec<OsString>,
         named: Option<String>,
     ) -> Self {
-        let is_script = command.first().is_some_and(|word| word.as_bytes().ends_with(b".py"));
+        let is_script = command
+            .first()
+            .is_some_and(|word| word.as_bytes().ends_with(b".py"));
         let argv = match module {
             Some(module) => ["-m".into(), module].into_iter().chain(command).collect(),
             None if is_script => command,
             None => return Self::Command(command),
         };
-        let own = named.is_none().then(|| own_python(std::env::var_os("PATH").as_deref())).flatten();
+        let own = named
+            .is_none()
+            .then(|| own_python(std::env::var_os("PATH").as_deref()))
+            .flatten();
         Self::Python { argv, named, own }
     }
 
@@ -45,10 +50,12 @@ impl Program {
     pub fn interpreter(&self) -> String {
         match self {
             Self::Command(_) => String::new(),
-            Self::Python { named: Some(named), .. } => named.clone(),
-            Self::Python { own, .. } => {
-                own.as_deref().map_or_else(String::new, |path| path.to_string_lossy().into_owned())
-            }
+            Self::Python {
+                named: Some(named), ..
+            } => named.clone(),
+            Self::Python { own, .. } => own
+                .as_deref()
+                .map_or_else(String::new, |path| path.to_string_lossy().into_owned()),
         }
     }
 
@@ -58,7 +65,10 @@ impl Program {
             interpreter if interpreter.is_empty() => "python3".to_owned(),
             interpreter => interpreter,
         });
-        python.into_iter().chain(self.argv().iter().map(|word| printable(word))).collect()
+        python
+            .into_iter()
+            .chain(self.argv().iter().map(|word| printable(word)))
+            .collect()
     }
 }
 
@@ -76,7 +86,8 @@ fn own_python(path: Option<&OsStr>) -> Option<PathBuf> {
 }
 
 fn is_executable(path: &Path) -> bool {
-    path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    path.metadata()
+        .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
 /// A word as people can read it in one line, quoted where a shell would need it.
@@ -116,7 +127,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let link = directory.path().join("python3");
         std::os::unix::fs::symlink("/bin/sh", &link).unwrap();
-        let path = std::env::join_paths(["/nonexistent".into(), directory.path().to_owned()]).unwrap();
+        let path =
+            std::env::join_paths(["/nonexistent".into(), directory.path().to_owned()]).unwrap();
         assert_eq!(own_python(Some(&path)), Some(link));
         assert_eq!(own_python(Some(OsStr::new("/nonexistent"))), None);
     }

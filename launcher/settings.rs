@@ -18,8 +18,8 @@ use rlaunch_wire::limits::HOSTFILE_MAX_BYTES;
 
 use crate::cli::{Inherit, Options};
 use crate::config::Config;
-use crate::output::Style;
 use crate::number;
+use crate::output::Style;
 
 pub use crate::program::Program;
 
@@ -54,7 +54,10 @@ pub struct Settings {
 #[non_exhaustive]
 pub enum SettingsError {
     #[error("hostfile {}: {error}", path.display())]
-    HostfileUnreadable { path: PathBuf, error: std::io::Error },
+    HostfileUnreadable {
+        path: PathBuf,
+        error: std::io::Error,
+    },
     #[error(transparent)]
     Hostfile(#[from] HostfileError),
     #[error(transparent)]
@@ -64,10 +67,16 @@ pub enum SettingsError {
     #[error(transparent)]
     Export(#[from] ExportError),
     #[error("{option} {value}: {problem}")]
-    Value { option: &'static str, value: String, problem: &'static str },
+    Value {
+        option: &'static str,
+        value: String,
+        problem: &'static str,
+    },
     #[error("--nnodes {wanted}, but there are only {available} hosts")]
     TooFewHosts { wanted: usize, available: usize },
-    #[error("this directory is gone or not readable: {0}\nhint: cd to one that exists, or --wdir DIR")]
+    #[error(
+        "this directory is gone or not readable: {0}\nhint: cd to one that exists, or --wdir DIR"
+    )]
     NoDirectory(std::io::Error),
 }
 
@@ -79,7 +88,10 @@ pub fn resolve(
 ) -> Result<Settings, SettingsError> {
     let placement = PlacementRequest {
         ranks: whole("-np", options.np.as_deref())?,
-        per_host: whole("--nproc-per-node", per_node(options.nproc_per_node.as_deref()))?,
+        per_host: whole(
+            "--nproc-per-node",
+            per_node(options.nproc_per_node.as_deref()),
+        )?,
         oversubscribe: options.oversubscribe,
     };
     let mut allocation = allocate(&options, &config)?;
@@ -87,9 +99,14 @@ pub fn resolve(
         None => config.ssh_port,
         text => port("--ssh-port", text)?,
     };
-    let hosts_given = options.hostfile.is_some() || !options.host.is_empty() || config.hostfile.is_some();
+    let hosts_given =
+        options.hostfile.is_some() || !options.host.is_empty() || config.hostfile.is_some();
     if let Some(port) = ssh_port.filter(|_| hosts_given) {
-        for host in allocation.hosts.iter_mut().filter(|host| host.host.port.is_none()) {
+        for host in allocation
+            .hosts
+            .iter_mut()
+            .filter(|host| host.host.port.is_none())
+        {
             host.host.port = Some(port);
         }
     }
@@ -99,8 +116,11 @@ pub fn resolve(
     Ok(Settings {
         stdin_rank: stdin_rank(options.stdin.as_deref(), placement.ranks)?,
         timeout: duration("--timeout", options.timeout.as_deref())?,
-        kill_after: duration("--kill-after", options.kill_after.or(config.kill_after).as_deref())?
-            .unwrap_or(KILL_AFTER),
+        kill_after: duration(
+            "--kill-after",
+            options.kill_after.or(config.kill_after).as_deref(),
+        )?
+        .unwrap_or(KILL_AFTER),
         host_timeout: duration(
             "--host-timeout",
             options.host_timeout.or(config.host_timeout).as_deref(),
@@ -109,9 +129,17 @@ pub fn resolve(
         .max(HOST_TIMEOUT_MIN),
         master_address: address(options.master_addr.as_deref())?,
         master_port: port("--master-port", options.master_port.as_deref())?,
-        program: Program::new(options.module, options.command, options.python.or(config.python)),
+        program: Program::new(
+            options.module,
+            options.command,
+            options.python.or(config.python),
+        ),
         remote: RemoteOptions {
-            identity_files: if options.identity.is_empty() { config.identity } else { options.identity },
+            identity_files: if options.identity.is_empty() {
+                config.identity
+            } else {
+                options.identity
+            },
             accept_new: options.ssh_accept_new || config.ssh_accept_new == Some(true),
             ssh_program: options.ssh_program.or(config.ssh_program),
             agent_path: options.agent.or(config.agent),
@@ -144,8 +172,14 @@ fn allocate(options: &Options, config: &Config) -> Result<Allocation, SettingsEr
     let list = options.host.join(",");
     let typed = options.hostfile.as_deref();
     // A default hostfile must not limit what -H may name.
-    let from_config = config.hostfile.as_deref().filter(|_| options.host.is_empty());
-    let mut allocation = match (typed.or(from_config), list.is_empty() && options.host.is_empty()) {
+    let from_config = config
+        .hostfile
+        .as_deref()
+        .filter(|_| options.host.is_empty());
+    let mut allocation = match (
+        typed.or(from_config),
+        list.is_empty() && options.host.is_empty(),
+    ) {
         (Some(path), true) => Allocation::from_hostfile(&read_hostfile(path)?),
         (Some(path), false) => {
             Allocation::select(&read_hostfile(path)?, &allocation::parse_host_list(&list)?)?
@@ -157,7 +191,11 @@ fn allocate(options: &Options, config: &Config) -> Result<Allocation, SettingsEr
         let (wanted, available) = (wanted as usize, allocation.hosts.len());
         if wanted == 0 {
             let value = wanted.to_string();
-            return Err(SettingsError::Value { option: "--nnodes", value, problem: "asks for no hosts" });
+            return Err(SettingsError::Value {
+                option: "--nnodes",
+                value,
+                problem: "asks for no hosts",
+            });
         }
         if wanted > available {
             return Err(SettingsError::TooFewHosts { wanted, available });
@@ -169,8 +207,10 @@ fn allocate(options: &Options, config: &Config) -> Result<Allocation, SettingsEr
 
 fn read_hostfile(path: &Path) -> Result<hostfile::Hostfile, SettingsError> {
     use std::io::Read;
-    let unreadable =
-        |error| SettingsError::HostfileUnreadable { path: path.to_owned(), error };
+    let unreadable = |error| SettingsError::HostfileUnreadable {
+        path: path.to_owned(),
+        error,
+    };
     let mut bytes = Vec::new();
     // One byte more than allowed tells the parser that it is too long.
     std::fs::File::open(path)
@@ -185,7 +225,10 @@ fn per_node(text: Option<&str>) -> Option<&str> {
 }
 
 fn overlay(options: &Options, notes: &mut Vec<String>) -> Result<Overlay, SettingsError> {
-    let exports = options.export.iter().map(|word| Export::parse(word.as_bytes()));
+    let exports = options
+        .export
+        .iter()
+        .map(|word| Export::parse(word.as_bytes()));
     let exports = exports.collect::<Result<Vec<_>, _>>()?;
     let policy = match options.env {
         None => EnvironmentPolicy::Portable,
@@ -193,10 +236,14 @@ fn overlay(options: &Options, notes: &mut Vec<String>) -> Result<Overlay, Settin
         Some(Inherit::None) => EnvironmentPolicy::None,
     };
     let bytes = |text: OsString| text.into_vec();
-    let own: Vec<_> = std::env::vars_os().map(|(name, value)| (bytes(name), bytes(value))).collect();
+    let own: Vec<_> = std::env::vars_os()
+        .map(|(name, value)| (bytes(name), bytes(value)))
+        .collect();
     let overlay = environment::overlay(&own, policy, &exports);
     for name in &overlay.missing {
-        notes.push(format!("-x {name}: there is no such variable here; nothing is passed"));
+        notes.push(format!(
+            "-x {name}: there is no such variable here; nothing is passed"
+        ));
     }
     Ok(overlay)
 }
@@ -216,7 +263,9 @@ fn directory(wdir: Option<&Path>) -> Result<PathBuf, SettingsError> {
 fn working_directory() -> std::io::Result<PathBuf> {
     use std::os::unix::fs::MetadataExt;
     let real = std::env::current_dir()?;
-    let logical = std::env::var_os("PWD").map(PathBuf::from).filter(|path| path.is_absolute());
+    let logical = std::env::var_os("PWD")
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute());
     let identity = |path: &Path| path.metadata().map(|meta| (meta.dev(), meta.ino())).ok();
     match logical {
         Some(path) if identity(&path).is_some() && identity(&path) == identity(&real) => Ok(path),
@@ -225,20 +274,30 @@ fn working_directory() -> std::io::Result<PathBuf> {
 }
 
 fn stdin_rank(text: Option<&str>, ranks: Option<u32>) -> Result<Option<u32>, SettingsError> {
-    let Some(text) = text.filter(|text| *text != "none") else { return Ok(None) };
+    let Some(text) = text.filter(|text| *text != "none") else {
+        return Ok(None);
+    };
     let problem = match (text.parse::<u32>(), ranks) {
         (Err(_), _) => "expected a rank, or `none`",
         (Ok(rank), Some(ranks)) if rank >= ranks => "there is no such rank",
         (Ok(rank), _) => return Ok(Some(rank)),
     };
-    Err(SettingsError::Value { option: "--stdin", value: text.to_owned(), problem })
+    Err(SettingsError::Value {
+        option: "--stdin",
+        value: text.to_owned(),
+        problem,
+    })
 }
 
 fn whole(option: &'static str, text: Option<&str>) -> Result<Option<u32>, SettingsError> {
     let Some(text) = text else { return Ok(None) };
     let problem = "expected a whole number";
     let value = || text.to_owned();
-    text.parse().map(Some).map_err(|_| SettingsError::Value { option, value: value(), problem })
+    text.parse().map(Some).map_err(|_| SettingsError::Value {
+        option,
+        value: value(),
+        problem,
+    })
 }
 
 fn port(option: &'static str, text: Option<&str>) -> Result<Option<u16>, SettingsError> {
@@ -247,26 +306,40 @@ fn port(option: &'static str, text: Option<&str>) -> Result<Option<u16>, Setting
         Ok(port) if port > 0 => Ok(Some(port)),
         _ => {
             let problem = "expected a port, 1 to 65535";
-            Err(SettingsError::Value { option, value: text.to_owned(), problem })
+            Err(SettingsError::Value {
+                option,
+                value: text.to_owned(),
+                problem,
+            })
         }
     }
 }
 
 fn address(text: Option<&str>) -> Result<Option<IpAddr>, SettingsError> {
     let Some(text) = text else { return Ok(None) };
-    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    let bare = text
+        .strip_prefix('[')
+        .and_then(|text| text.strip_suffix(']'))
+        .unwrap_or(text);
     let problem = "expected a numeric address: names may not resolve on every host";
-    let wrong = |_| SettingsError::Value { option: "--master-addr", value: text.into(), problem };
+    let wrong = |_| SettingsError::Value {
+        option: "--master-addr",
+        value: text.into(),
+        problem,
+    };
     bare.parse().map(Some).map_err(wrong)
 }
 
 fn duration(option: &'static str, text: Option<&str>) -> Result<Option<Duration>, SettingsError> {
     let Some(text) = text else { return Ok(None) };
     let problem = "expected a time, such as 90, 1.5, 500ms, 10m, 2h";
-    let wrong = || SettingsError::Value { option, value: text.to_owned(), problem };
+    let wrong = || SettingsError::Value {
+        option,
+        value: text.to_owned(),
+        problem,
+    };
     number::duration(text).map(Some).ok_or_else(wrong)
 }
-
 
 #[cfg(test)]
 #[path = "settings_tests.rs"]

@@ -3,7 +3,9 @@ use crate::cli::{Request, parse};
 
 fn resolve_line(line: &str) -> Result<(Settings, Vec<String>), SettingsError> {
     let words = line.split_whitespace().map(OsString::from);
-    let Ok(Request::Job { options, mut notes }) = parse(words) else { panic!("`{line}`") };
+    let Ok(Request::Job { options, mut notes }) = parse(words) else {
+        panic!("`{line}`")
+    };
     let settings = resolve(*options, Config::default(), &mut notes)?;
     Ok((settings, notes))
 }
@@ -17,10 +19,16 @@ fn mistakes_are_refused_with_their_values() {
     let table = [
         ("-np x true", "-np x: expected a whole number"),
         ("-np -1 true", "-np -1: expected a whole number"),
-        ("--timeout soon true", "--timeout soon: expected a time, such as 90, 1.5, 500ms, 10m, 2h"),
+        (
+            "--timeout soon true",
+            "--timeout soon: expected a time, such as 90, 1.5, 500ms, 10m, 2h",
+        ),
         ("--stdin x true", "--stdin x: expected a rank, or `none`"),
         ("-np 2 --stdin 2 true", "--stdin 2: there is no such rank"),
-        ("--master-port 0 true", "--master-port 0: expected a port, 1 to 65535"),
+        (
+            "--master-port 0 true",
+            "--master-port 0: expected a port, 1 to 65535",
+        ),
         (
             "--master-addr node1 true",
             "--master-addr node1: expected a numeric address: names may not resolve on every host",
@@ -65,11 +73,22 @@ fn the_command_line_wins_over_the_file() {
     };
     let of = |line: &str| {
         let words = line.split_whitespace().map(OsString::from);
-        let Ok(Request::Job { options, mut notes }) = parse(words) else { panic!("`{line}`") };
+        let Ok(Request::Job { options, mut notes }) = parse(words) else {
+            panic!("`{line}`")
+        };
         resolve(*options, config(), &mut notes)
     };
-    assert!(matches!(of("true"), Err(SettingsError::HostfileUnreadable { .. })));
+    assert!(matches!(
+        of("true"),
+        Err(SettingsError::HostfileUnreadable { .. })
+    ));
     let settings = of("-H a true").unwrap();
-    assert_eq!((settings.kill_after, settings.style.tag), (Duration::from_secs(7), true));
-    assert_eq!(of("-H a --kill-after 2 true").unwrap().kill_after, Duration::from_secs(2));
+    assert_eq!(
+        (settings.kill_after, settings.style.tag),
+        (Duration::from_secs(7), true)
+    );
+    assert_eq!(
+        of("-H a --kill-after 2 true").unwrap().kill_after,
+        Duration::from_secs(2)
+    );
 }

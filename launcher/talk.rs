@@ -25,7 +25,12 @@ pub(crate) fn start_tracing(verbose: u8, start: Instant) {
         2 => "debug",
         _ => "trace",
     };
-    let ours = ["launcher", "rlaunch_plan", "rlaunch_remote", "rlaunch_control"];
+    let ours = [
+        "launcher",
+        "rlaunch_plan",
+        "rlaunch_remote",
+        "rlaunch_control",
+    ];
     let filter = ours.map(|name| format!("{name}={level}")).join(",");
     tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(filter))
@@ -40,6 +45,10 @@ struct SinceStart(Instant);
 
 impl FormatTime for SinceStart {
     fn format_time(&self, writer: &mut Writer<'_>) -> fmt::Result {
-        write!(writer, "rlaunch: {:9.3} ms", self.0.elapsed().as_secs_f64() * 1e3)
+        write!(
+            writer,
+            "rlaunch: {:9.3} ms",
+            self.0.elapsed().as_secs_f64() * 1e3
+        )
     }
 }

@@ -54,12 +54,16 @@ pub(super) async fn install(
     if !nodes.iter_mut().any(|node| lacking(&node)) {
         return Ok(());
     }
-    let archive = pack(&bundle.path).map_err(|error| {
-        DriveError::Bundle { path: bundle.path.display().to_string(), error }
+    let archive = pack(&bundle.path).map_err(|error| DriveError::Bundle {
+        path: bundle.path.display().to_string(),
+        error,
     })?;
     let chunks: Vec<v1::InstallChunk> = archive
         .chunks(CHUNK_BYTES)
-        .map(|data| v1::InstallChunk { bundle_id: bundle.id.clone(), tar_gz: data.to_vec().into() })
+        .map(|data| v1::InstallChunk {
+            bundle_id: bundle.id.clone(),
+            tar_gz: data.to_vec().into(),
+        })
         .collect();
     let calls = nodes.iter_mut().filter(lacking).map(|node| {
         let stream = tokio_stream::iter(chunks.clone());
@@ -67,7 +71,11 @@ pub(super) async fn install(
             match node.client.install(stream).await {
                 Ok(reply) => {
                     node.survey.bundle_path = reply.into_inner().bundle_path;
-                    info!(host = node.name, path = node.survey.bundle_path, "module installed");
+                    info!(
+                        host = node.name,
+                        path = node.survey.bundle_path,
+                        "module installed"
+                    );
                 }
                 Err(status) => eprintln!(
                     "rlaunch: warning: {}: the Python module was not installed: {}",
@@ -85,7 +93,9 @@ fn pack(path: &Path) -> io::Result<Vec<u8>> {
     let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
     archive.follow_symlinks(true);
     for file in files(path)? {
-        let name = file.strip_prefix(path).expect("files() stays below its path");
+        let name = file
+            .strip_prefix(path)
+            .expect("files() stays below its path");
         archive.append_path_with_name(&file, name)?;
     }
     archive.into_inner()?.finish()
@@ -148,8 +158,11 @@ mod tests {
         assert_ne!(identity(directory.path()).unwrap(), before);
         let archive = pack(directory.path()).unwrap();
         let mut names = tar::Archive::new(flate2::read::GzDecoder::new(archive.as_slice()));
-        let names: Vec<_> =
-            names.entries().unwrap().map(|entry| entry.unwrap().path().unwrap().into_owned()).collect();
+        let names: Vec<_> = names
+            .entries()
+            .unwrap()
+            .map(|entry| entry.unwrap().path().unwrap().into_owned())
+            .collect();
         assert_eq!(names, [Path::new("rlaunch/__init__.py")]);
     }
 }

@@ -35,7 +35,10 @@ pub(super) fn hosts(
         if let Some(wanted) = wanted.as_deref().filter(|path| path.starts_with('/'))
             && let Some(hosts) = named(nodes, |node| node.survey.python != wanted)
         {
-            return Err(DriveError::NoPython { hosts, python: wanted.to_owned() });
+            return Err(DriveError::NoPython {
+                hosts,
+                python: wanted.to_owned(),
+            });
         }
         warn_of_versions(nodes);
     }
@@ -46,19 +49,28 @@ pub(super) fn hosts(
 const SHOWN_MAX: usize = 8;
 
 fn named(nodes: &[Reached], concerned: impl Fn(&Reached) -> bool) -> Option<String> {
-    let names: Vec<&str> =
-        nodes.iter().filter(|node| concerned(node)).map(|node| node.name.as_str()).collect();
+    let names: Vec<&str> = nodes
+        .iter()
+        .filter(|node| concerned(node))
+        .map(|node| node.name.as_str())
+        .collect();
     match names.len() {
         0 => None,
         1..=SHOWN_MAX => Some(names.join(", ")),
-        many => Some(format!("{} and {} more", names[..SHOWN_MAX].join(", "), many - SHOWN_MAX)),
+        many => Some(format!(
+            "{} and {} more",
+            names[..SHOWN_MAX].join(", "),
+            many - SHOWN_MAX
+        )),
     }
 }
 
 /// Pickles and numerics may differ between versions; some jobs don't mind.
 fn warn_of_versions(nodes: &[Reached]) {
     let first = &nodes[0];
-    let other = nodes.iter().find(|node| node.survey.python_version != first.survey.python_version);
+    let other = nodes
+        .iter()
+        .find(|node| node.survey.python_version != first.survey.python_version);
     if let Some(other) = other {
         eprintln!(
             "rlaunch: warning: Python {} ({}) on {}, but {} ({}) on {}",

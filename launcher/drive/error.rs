@@ -14,7 +14,11 @@ pub enum DriveError {
     #[error("{}", reach_text(.0))]
     Reach(Vec<ReachError>),
     #[error("{host}: the agent {did}: {message}")]
-    Agent { host: String, did: &'static str, message: String },
+    Agent {
+        host: String,
+        did: &'static str,
+        message: String,
+    },
     #[error(transparent)]
     Placement(#[from] PlacementError),
     #[error("--stdin {rank}: there is no such rank; the job has {world}")]
@@ -54,10 +58,21 @@ impl DriveError {
 const SHOWN_MAX: usize = 8;
 
 fn reach_text(errors: &[ReachError]) -> String {
-    let mut text: Vec<String> = errors.iter().take(SHOWN_MAX).map(ToString::to_string).collect();
+    let mut text: Vec<String> = errors
+        .iter()
+        .take(SHOWN_MAX)
+        .map(ToString::to_string)
+        .collect();
     if errors.len() > SHOWN_MAX {
-        let others: Vec<&str> = errors[SHOWN_MAX..].iter().map(|error| error.host.as_str()).collect();
-        text.push(format!("and {} more hosts: {}", others.len(), others.join(", ")));
+        let others: Vec<&str> = errors[SHOWN_MAX..]
+            .iter()
+            .map(|error| error.host.as_str())
+            .collect();
+        text.push(format!(
+            "and {} more hosts: {}",
+            others.len(),
+            others.join(", ")
+        ));
     }
     text.join("\n")
 }

@@ -20,6 +20,9 @@ impl JobIdentity {
 
     /// Enough digits to tell jobs apart in messages.
     pub(super) fn short(&self) -> String {
-        self.id[..4].iter().map(|byte| format!("{byte:02x}")).collect()
+        self.id[..4]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
     }
 }

@@ -42,7 +42,12 @@ pub(super) fn message(
         job_id: plan.identity.id.to_vec().into(),
         secret: plan.identity.secret.to_vec().into(),
         world_size: u32::try_from(world).expect("placement bounds the ranks"),
-        argv: settings.program.argv().iter().map(|word| word.as_bytes().to_vec().into()).collect(),
+        argv: settings
+            .program
+            .argv()
+            .iter()
+            .map(|word| word.as_bytes().to_vec().into())
+            .collect(),
         directory: settings.directory.as_os_str().as_bytes().to_vec().into(),
         clear_environment: settings.overlay.clear,
         environment: environment.into_iter().map(variable).collect(),
@@ -76,7 +81,10 @@ fn rank_spec(settings: &Settings, plan: &Plan, rank: u32) -> v1::RankSpec {
 }
 
 fn variable((name, value): Variable) -> v1::EnvVar {
-    v1::EnvVar { name: name.into(), value: value.into() }
+    v1::EnvVar {
+        name: name.into(),
+        value: value.into(),
+    }
 }
 
 /// On this machine the module is used where it lies; what the user put on the path comes first.
@@ -94,13 +102,18 @@ fn offer_module(environment: &mut Vec<Variable>, bundle: &Bundle) {
 }
 
 fn python(settings: &Settings, node: &Reached) -> Option<v1::PythonProgram> {
-    let Program::Python { named, .. } = &settings.program else { return None };
+    let Program::Python { named, .. } = &settings.program else {
+        return None;
+    };
     // What the survey found is what is run; the name as typed where the agent searches PATH.
     let interpreter = match named {
         Some(named) => named.clone(),
         None => node.survey.python.clone(),
     };
-    Some(v1::PythonProgram { interpreter, required: named.is_some() })
+    Some(v1::PythonProgram {
+        interpreter,
+        required: named.is_some(),
+    })
 }
 
 /// The host's own words for a path in messages.

@@ -17,7 +17,10 @@ pub(super) enum FromHost {
     Message(from_agent::Message),
     /// A line of the agent's or ssh's stderr.
     Said(String),
-    Ended { kind: LossKind, detail: String },
+    Ended {
+        kind: LossKind,
+        detail: String,
+    },
 }
 
 /// Messages waiting for the supervisor; it never waits itself, so a full queue empties at once.
@@ -40,10 +43,15 @@ impl Links {
         let mut hosts = Vec::with_capacity(nodes.len());
         for (index, (node, launch)) in nodes.into_iter().zip(launches).enumerate() {
             let (to_agent, outgoing) = mpsc::unbounded_channel();
-            to_agent.send(message(to_agent::Message::Launch(launch))).ok();
+            to_agent
+                .send(message(to_agent::Message::Launch(launch)))
+                .ok();
             tokio::spawn(relay_words(index, node.diagnostics, sender.clone()));
             let reader = tokio::spawn(read(index, node.client, outgoing, sender.clone()));
-            hosts.push(Some(Link { to_agent, reader: reader.abort_handle() }));
+            hosts.push(Some(Link {
+                to_agent,
+                reader: reader.abort_handle(),
+            }));
         }
         Self { hosts, queue }
     }
@@ -87,7 +95,9 @@ impl Links {
 }
 
 fn message(body: to_agent::Message) -> v1::ToAgent {
-    v1::ToAgent { message: Some(body) }
+    v1::ToAgent {
+        message: Some(body),
+    }
 }
 
 async fn read(
@@ -102,7 +112,9 @@ async fn read(
             let mut stream = reply.into_inner();
             loop {
                 match stream.next().await {
-                    Some(Ok(v1::FromAgent { message: Some(body) })) => {
+                    Some(Ok(v1::FromAgent {
+                        message: Some(body),
+                    })) => {
                         if queue.send((host, FromHost::Message(body))).await.is_err() {
                             return;
                         }
@@ -110,7 +122,12 @@ async fn read(
                     // A message of a later version.
                     Some(Ok(v1::FromAgent { message: None })) => {}
                     Some(Err(status)) => break lost(&status),
-                    None => break FromHost::Ended { kind: LossKind::Closed, detail: String::new() },
+                    None => {
+                        break FromHost::Ended {
+                            kind: LossKind::Closed,
+                            detail: String::new(),
+                        };
+                    }
                 }
             }
         }
@@ -128,7 +145,10 @@ fn lost(status: &tonic::Status) -> FromHost {
         }
         cause = error.source();
     }
-    FromHost::Ended { kind: LossKind::Reset, detail }
+    FromHost::Ended {
+        kind: LossKind::Reset,
+        detail,
+    }
 }
 
 async fn relay_words(

@@ -48,33 +48,61 @@ pub(super) async fn choose(
         Err(status) => {
             let message = status.message().to_owned();
             let did = "cannot hold MASTER_PORT";
-            return Err(DriveError::Agent { host: first.name.clone(), did, message });
+            return Err(DriveError::Agent {
+                host: first.name.clone(),
+                did,
+                message,
+            });
         }
     };
-    let Some(port) = u16::try_from(opened.master_port).ok().filter(|port| *port > 0) else {
+    let Some(port) = u16::try_from(opened.master_port)
+        .ok()
+        .filter(|port| *port > 0)
+    else {
         let message = format!("it gave port {}", opened.master_port);
-        return Err(DriveError::Agent { host: first.name.clone(), did: "answers nonsense", message });
+        return Err(DriveError::Agent {
+            host: first.name.clone(),
+            did: "answers nonsense",
+            message,
+        });
     };
     // The user's own address is theirs to know: it may be one that only ranks can use.
     if nodes.len() == 1 || settings.master_address.is_some() {
-        return Ok(Master { address: addresses[0].clone(), port });
+        return Ok(Master {
+            address: addresses[0].clone(),
+            port,
+        });
     }
     let proofs = prove(&addresses, &opened, nodes).await?;
     let proven = |address: &&String| {
-        proofs.iter().all(|host| host.iter().any(|proof| proof.address == **address && proof.proven))
+        proofs.iter().all(|host| {
+            host.iter()
+                .any(|proof| proof.address == **address && proof.proven)
+        })
     };
     match addresses.iter().find(proven) {
-        Some(address) => Ok(Master { address: address.clone(), port }),
-        None => Err(DriveError::NoMaster(nothing_proven(nodes, &addresses, &proofs))),
+        Some(address) => Ok(Master {
+            address: address.clone(),
+            port,
+        }),
+        None => Err(DriveError::NoMaster(nothing_proven(
+            nodes, &addresses, &proofs,
+        ))),
     }
 }
 
 /// In order of preference: the address by which it was reached, IPv4, IPv6.
 fn candidates(node: &Reached) -> Vec<IpAddr> {
-    let interfaces = node.survey.interfaces.iter().filter(|it| it.up && !it.loopback);
+    let interfaces = node
+        .survey
+        .interfaces
+        .iter()
+        .filter(|it| it.up && !it.loopback);
     let own = interfaces.flat_map(|interface| &interface.addresses);
-    let mut addresses: Vec<IpAddr> =
-        own.filter_map(|text| text.parse().ok()).filter(is_candidate).collect();
+    let mut addresses: Vec<IpAddr> = own
+        .filter_map(|text| text.parse().ok())
+        .filter(is_candidate)
+        .collect();
     addresses.sort_by_key(IpAddr::is_ipv6);
     if let Some(peer) = node.peer_address.filter(is_candidate) {
         addresses.insert(0, peer);
@@ -88,9 +116,7 @@ fn candidates(node: &Reached) -> Vec<IpAddr> {
 fn is_candidate(address: &IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => !v4.is_loopback() && !v4.is_unspecified() && !v4.is_link_local(),
-        IpAddr::V6(v6) => {
-            !v6.is_loopback() && !v6.is_unspecified() && !v6.is_unicast_link_local()
-        }
+        IpAddr::V6(v6) => !v6.is_loopback() && !v6.is_unspecified() && !v6.is_unicast_link_local(),
     }
 }
 
@@ -109,14 +135,19 @@ async fn prove(
         let request = request.clone();
         async move {
             let reply = node.client.prove_master(request).await;
-            reply.map(|reply| reply.into_inner().proofs).map_err(|status| DriveError::Agent {
-                host: node.name.clone(),
-                did: "cannot prove an address",
-                message: status.message().to_owned(),
-            })
+            reply
+                .map(|reply| reply.into_inner().proofs)
+                .map_err(|status| DriveError::Agent {
+                    host: node.name.clone(),
+                    did: "cannot prove an address",
+                    message: status.message().to_owned(),
+                })
         }
     });
-    let proofs: Vec<_> = join_all(calls).await.into_iter().collect::<Result<_, _>>()?;
+    let proofs: Vec<_> = join_all(calls)
+        .await
+        .into_iter()
+        .collect::<Result<_, _>>()?;
     for (node, proofs) in nodes.iter().zip(&proofs) {
         debug!(host = node.name, ?proofs, "proofs");
     }
@@ -167,7 +198,11 @@ mod tests {
             ("10.0.0.1", true),
             ("2001:db8::1", true),
         ] {
-            assert_eq!(is_candidate(&address.parse().unwrap()), expected, "{address}");
+            assert_eq!(
+                is_candidate(&address.parse().unwrap()),
+                expected,
+                "{address}"
+            );
         }
     }
 }

@@ -57,10 +57,22 @@ pub fn run(settings: Settings, start: Instant) -> Result<u8, DriveError> {
 async fn drive(settings: Settings, start: Instant) -> Result<u8, DriveError> {
     let identity = JobIdentity::new().map_err(DriveError::Random)?;
     let mut allocation = settings.allocation.clone();
-    let known = allocation.hosts.iter().all(|host| host.slots.known().is_some());
-    let early = if known { Some(place(&allocation, &settings.placement)?) } else { None };
+    let known = allocation
+        .hosts
+        .iter()
+        .all(|host| host.slots.known().is_some());
+    let early = if known {
+        Some(place(&allocation, &settings.placement)?)
+    } else {
+        None
+    };
     if let Some(placement) = early.as_ref().filter(|_| settings.dry_run) {
-        let plan = Plan { identity, allocation, placement: placement.clone(), master: None };
+        let plan = Plan {
+            identity,
+            allocation,
+            placement: placement.clone(),
+            master: None,
+        };
         return show::dry_run(&settings, &plan);
     }
     let wanted: Vec<usize> = match &early {
@@ -80,12 +92,22 @@ async fn drive(settings: Settings, start: Instant) -> Result<u8, DriveError> {
     check::stdin_rank(&settings, &placement)?;
     check::hosts(&settings, &allocation, &nodes)?;
     if settings.dry_run {
-        let plan = Plan { identity, allocation, placement, master: None };
+        let plan = Plan {
+            identity,
+            allocation,
+            placement,
+            master: None,
+        };
         return show::dry_run(&settings, &plan);
     }
     let master = master::choose(&settings, &allocation, &placement, &mut nodes).await?;
     info!(address = %master.address, port = master.port, "master");
-    let plan = Plan { identity, allocation, placement, master: Some(master) };
+    let plan = Plan {
+        identity,
+        allocation,
+        placement,
+        master: Some(master),
+    };
     if settings.display_map {
         show::map(&settings, &plan);
     }
@@ -99,8 +121,12 @@ async fn drive(settings: Settings, start: Instant) -> Result<u8, DriveError> {
 fn nodes(reached: Vec<Reached>, placement: &Placement) -> Vec<Reached> {
     let mut reached: Vec<Option<Reached>> = reached.into_iter().map(Some).collect();
     let mut take = |host: usize| {
-        let found = reached.iter_mut().find(|slot| slot.as_ref().is_some_and(|it| it.host == host));
-        found.and_then(Option::take).expect("every host with ranks was reached")
+        let found = reached
+            .iter_mut()
+            .find(|slot| slot.as_ref().is_some_and(|it| it.host == host));
+        found
+            .and_then(Option::take)
+            .expect("every host with ranks was reached")
     };
     placement.nodes.iter().map(|node| take(node.host)).collect()
 }

@@ -44,7 +44,11 @@ pub(super) async fn reach(
 ) -> Result<Vec<Reached>, DriveError> {
     let targets = wanted.iter().map(|&host| {
         let host = &allocation.hosts[host].host;
-        HostTarget { name: host.name.clone(), user: host.user.clone(), port: host.port }
+        HostTarget {
+            name: host.name.clone(),
+            user: host.user.clone(),
+            port: host.port,
+        }
     });
     let survey = v1::SurveyRequest {
         bundle_id: bundle.map(|bundle| bundle.id.clone()).unwrap_or_default(),
@@ -52,8 +56,11 @@ pub(super) async fn reach(
         directory: settings.directory.as_os_str().as_bytes().to_vec().into(),
     };
     let start = Instant::now();
-    let mut connections =
-        Box::pin(connect_all(targets.collect(), CarrierChoice::Auto, settings.remote.clone()));
+    let mut connections = Box::pin(connect_all(
+        targets.collect(),
+        CarrierChoice::Auto,
+        settings.remote.clone(),
+    ));
     let mut surveys = FuturesUnordered::new();
     let mut connecting = wanted.len();
     let (mut reached, mut failed) = (Vec::new(), Vec::<(usize, ReachError)>::new());
@@ -76,11 +83,14 @@ pub(super) async fn reach(
         }
     }
     if failed.is_empty() {
-        reached.sort_by_key(|reached: &Reached| wanted.iter().position(|&host| host == reached.host));
+        reached
+            .sort_by_key(|reached: &Reached| wanted.iter().position(|&host| host == reached.host));
         return Ok(reached);
     }
     failed.sort_by_key(|(index, _)| *index);
-    Err(DriveError::Reach(failed.into_iter().map(|(_, error)| error).collect()))
+    Err(DriveError::Reach(
+        failed.into_iter().map(|(_, error)| error).collect(),
+    ))
 }
 
 async fn ask(
@@ -92,11 +102,24 @@ async fn ask(
     for note in &connection.notes {
         eprintln!("rlaunch: {name}: {note}");
     }
-    let Connection { io, peer_address, carrier, mut diagnostics, .. } = connection;
+    let Connection {
+        io,
+        peer_address,
+        carrier,
+        mut diagnostics,
+        ..
+    } = connection;
     let mut failed = |message: String| {
         let said = std::iter::from_fn(|| diagnostics.try_recv().ok());
-        let message = std::iter::once(message).chain(said).collect::<Vec<_>>().join("\n  ");
-        DriveError::Agent { host: name.clone(), did: "does not answer", message }
+        let message = std::iter::once(message)
+            .chain(said)
+            .collect::<Vec<_>>()
+            .join("\n  ");
+        DriveError::Agent {
+            host: name.clone(),
+            did: "does not answer",
+            message,
+        }
     };
     let mut client = match rlaunch_control::connect(io).await {
         Ok(client) => client,
@@ -111,11 +134,22 @@ async fn ask(
     let mut clock = ClockOffset::default();
     clock.sample(sent_us, survey.host_time_us, wall_us());
     let local = carrier == "local";
-    Ok(Reached { host, name, client, survey, clock, peer_address, local, diagnostics })
+    Ok(Reached {
+        host,
+        name,
+        client,
+        survey,
+        clock,
+        peer_address,
+        local,
+        diagnostics,
+    })
 }
 
 /// This machine's wall clock.
 pub(super) fn wall_us() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }

@@ -11,7 +11,11 @@ use crate::settings::Settings;
 /// The plan on stdout: here it is the data. Nothing is run.
 pub(super) fn dry_run(settings: &Settings, plan: &Plan) -> Result<u8, DriveError> {
     let map = make(settings, plan);
-    let mut text = if settings.json { map.to_json() } else { map.render() };
+    let mut text = if settings.json {
+        map.to_json()
+    } else {
+        map.render()
+    };
     if !text.ends_with('\n') {
         text.push('\n');
     }
@@ -26,21 +30,38 @@ pub(super) fn dry_run(settings: &Settings, plan: &Plan) -> Result<u8, DriveError
 /// The map on stderr: stdout is the ranks'.
 pub(super) fn map(settings: &Settings, plan: &Plan) {
     let map = make(settings, plan);
-    let text = if settings.json { map.to_json() } else { map.render() };
+    let text = if settings.json {
+        map.to_json()
+    } else {
+        map.render()
+    };
     eprintln!("{}", text.trim_end());
 }
 
 fn make(settings: &Settings, plan: &Plan) -> Map {
-    let master = plan.master.as_ref().map(|master| match master.address.contains(':') {
-        true => format!("[{}]:{}", master.address, master.port),
-        false => format!("{}:{}", master.address, master.port),
-    });
+    let master = plan
+        .master
+        .as_ref()
+        .map(|master| match master.address.contains(':') {
+            true => format!("[{}]:{}", master.address, master.port),
+            false => format!("{}:{}", master.address, master.port),
+        });
     let command = settings.program.shown();
-    Map::new(plan.identity.short(), command, master, &plan.allocation, &plan.placement)
+    Map::new(
+        plan.identity.short(),
+        command,
+        master,
+        &plan.allocation,
+        &plan.placement,
+    )
 }
 
 fn variables(settings: &Settings, plan: &Plan) -> String {
-    let from = if settings.overlay.clear { "nothing" } else { "its login environment" };
+    let from = if settings.overlay.clear {
+        "nothing"
+    } else {
+        "its login environment"
+    };
     let mut text = format!(
         "directory: {}\nenvironment on each host, over {from}:\n",
         settings.directory.display()
@@ -57,15 +78,27 @@ fn variables(settings: &Settings, plan: &Plan) -> String {
     lines.sort();
     text.extend(lines);
     if !settings.overlay.dropped.is_empty() {
-        let names: Vec<&str> =
-            settings.overlay.dropped.iter().map(|dropped| dropped.name.as_str()).collect();
+        let names: Vec<&str> = settings
+            .overlay
+            .dropped
+            .iter()
+            .map(|dropped| dropped.name.as_str())
+            .collect();
         text.push_str(&format!("not passed: {}\n", names.join(" ")));
     }
     text.push_str("of rank 0:\n");
-    let open = Master { address: "(chosen at launch)".into(), port: 0 };
+    let open = Master {
+        address: "(chosen at launch)".into(),
+        port: 0,
+    };
     let master = plan.master.as_ref().unwrap_or(&open);
-    for (name, value) in environment::rank_variables(&plan.placement, 0, master, &plan.identity.id) {
-        let value = if name == "MASTER_PORT" && value == "0" { "(chosen at launch)" } else { &value };
+    for (name, value) in environment::rank_variables(&plan.placement, 0, master, &plan.identity.id)
+    {
+        let value = if name == "MASTER_PORT" && value == "0" {
+            "(chosen at launch)"
+        } else {
+            &value
+        };
         text.push_str(&format!("  {name}={value}\n"));
     }
     text

@@ -29,7 +29,11 @@ pub(super) struct Signals {
 impl Signals {
     pub(super) fn catch() -> io::Result<Self> {
         let unless_ignored = |kind: SignalKind| {
-            if is_ignored(kind.as_raw_value()) { Ok(None) } else { signal(kind).map(Some) }
+            if is_ignored(kind.as_raw_value()) {
+                Ok(None)
+            } else {
+                signal(kind).map(Some)
+            }
         };
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -69,7 +73,9 @@ async fn optional(signal: &mut Option<Signal>) {
 fn is_ignored(number: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|text| u64::from_str_radix(text.trim(), 16).ok()).unwrap_or(0);
+    let mask = mask
+        .and_then(|text| u64::from_str_radix(text.trim(), 16).ok())
+        .unwrap_or(0);
     mask & (1 << (number - 1)) != 0
 }
 

@@ -21,28 +21,37 @@ pub(super) struct Stdin {
 impl Stdin {
     pub(super) fn read(rank: u32) -> std::io::Result<Self> {
         let (sender, blocks) = mpsc::channel(1);
-        std::thread::Builder::new().name("stdin".into()).spawn(move || {
-            let mut input = std::io::stdin().lock();
-            let mut block = vec![0; READ_BYTES];
-            loop {
-                match input.read(&mut block) {
-                    Ok(0) => return,
-                    Ok(bytes) => {
-                        if sender.blocking_send(block[..bytes].to_vec()).is_err() {
-                            return;
+        std::thread::Builder::new()
+            .name("stdin".into())
+            .spawn(move || {
+                let mut input = std::io::stdin().lock();
+                let mut block = vec![0; READ_BYTES];
+                loop {
+                    match input.read(&mut block) {
+                        Ok(0) => return,
+                        Ok(bytes) => {
+                            if sender.blocking_send(block[..bytes].to_vec()).is_err() {
+                                return;
+                            }
                         }
+                        Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                        Err(_) => return,
                     }
-                    Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                    Err(_) => return,
                 }
-            }
-        })?;
-        Ok(Self { rank, blocks: Some(blocks), under_way_bytes: 0 })
+            })?;
+        Ok(Self {
+            rank,
+            blocks: Some(blocks),
+            under_way_bytes: 0,
+        })
     }
 
     /// The next block; None once, at the end of input. Cancel safe; waits for ever after the end.
     pub(super) async fn next(&mut self) -> Option<Vec<u8>> {
-        let Some(blocks) = self.blocks.as_mut().filter(|_| self.under_way_bytes < UNDER_WAY_MAX_BYTES)
+        let Some(blocks) = self
+            .blocks
+            .as_mut()
+            .filter(|_| self.under_way_bytes < UNDER_WAY_MAX_BYTES)
         else {
             return std::future::pending().await;
         };

@@ -111,11 +111,16 @@ impl<'a> Driver<'a> {
         printer: Printer,
         start: Instant,
     ) -> Self {
-        let setups = plan.placement.nodes.iter().zip(&nodes).map(|(places, node)| HostSetup {
-            name: node.name.clone(),
-            first_rank: places.first_rank,
-            ranks: places.ranks,
-        });
+        let setups = plan
+            .placement
+            .nodes
+            .iter()
+            .zip(&nodes)
+            .map(|(places, node)| HostSetup {
+                name: node.name.clone(),
+                first_rank: places.first_rank,
+                ranks: places.ranks,
+            });
         let now = start.elapsed();
         let supervision = Supervision {
             hosts: setups.collect(),
@@ -131,10 +136,16 @@ impl<'a> Driver<'a> {
                 supervisor.handle_event(event, now);
             }
             let (name, clock) = (node.name.clone(), node.clock);
-            hosts.push(HostState { name, clock, heard_us: 0, finished: false });
+            hosts.push(HostState {
+                name,
+                clock,
+                heard_us: 0,
+                finished: false,
+            });
         }
         let launches = nodes.iter().enumerate();
-        let launches = launches.map(|(index, node)| launch::message(settings, plan, index, node, bundle));
+        let launches =
+            launches.map(|(index, node)| launch::message(settings, plan, index, node, bundle));
         let launches = launches.collect();
         let world = plan.placement.ranks.len();
         Self {
@@ -144,7 +155,9 @@ impl<'a> Driver<'a> {
             printer,
             start,
             hosts,
-            ranks: std::iter::repeat_with(RankState::default).take(world).collect(),
+            ranks: std::iter::repeat_with(RankState::default)
+                .take(world)
+                .collect(),
             joined: 0,
             credit_bytes: launch::credit(world),
             stdout_closed: false,
@@ -163,8 +176,18 @@ impl<'a> Driver<'a> {
                         self.links.send(host, to_agent::Message::Terminate(body));
                     }
                 }
-                Action::TellPeersFailed { rank, host, pid, cause } => {
-                    let body = v1::PeerFailed { rank, host, pid, cause };
+                Action::TellPeersFailed {
+                    rank,
+                    host,
+                    pid,
+                    cause,
+                } => {
+                    let body = v1::PeerFailed {
+                        rank,
+                        host,
+                        pid,
+                        cause,
+                    };
                     self.links.send_all(&to_agent::Message::PeerFailed(body));
                 }
                 Action::Warn(text) => self.printer.talk(prefixed(&text)),
@@ -186,7 +209,8 @@ impl<'a> Driver<'a> {
                 self.handle_message(host, message, stdin);
             }
             FromHost::Said(line) => {
-                self.printer.talk(format!("rlaunch: {}: {line}", self.hosts[host].name));
+                self.printer
+                    .talk(format!("rlaunch: {}: {line}", self.hosts[host].name));
             }
             FromHost::Ended { .. } if self.hosts[host].finished => {}
             FromHost::Ended { kind, detail } => self.event(Event::HostLost { host, kind, detail }),
@@ -211,24 +235,62 @@ impl<'a> Driver<'a> {
             Message::OutputEnd(end) => self.printer.end(end.rank, stream(end.stream)),
             Message::Started(started) => {
                 debug!(rank = started.rank, pid = started.pid, after = ?self.start.elapsed(), "started");
-                let v1::Started { rank, pid, host_time_us } = started;
-                self.event(Event::Started { rank, pid, host_time_us });
+                let v1::Started {
+                    rank,
+                    pid,
+                    host_time_us,
+                } = started;
+                self.event(Event::Started {
+                    rank,
+                    pid,
+                    host_time_us,
+                });
             }
             Message::Exited(exited) => self.handle_exited(exited),
-            Message::Stopped(v1::Stopped { rank, signal, continued }) => {
-                self.event(Event::Stopped { rank, signal, continued });
+            Message::Stopped(v1::Stopped {
+                rank,
+                signal,
+                continued,
+            }) => {
+                self.event(Event::Stopped {
+                    rank,
+                    signal,
+                    continued,
+                });
             }
             Message::Joined(joined) => self.handle_joined(joined),
             Message::Left(left) => self.event(Event::Left { rank: left.rank }),
             Message::Broadcast(broadcast) => {
-                self.links.send_others(Some(host), &to_agent::Message::Broadcast(broadcast));
+                self.links
+                    .send_others(Some(host), &to_agent::Message::Broadcast(broadcast));
             }
-            Message::LaunchFailed(v1::LaunchFailed { rank, what, path, errno }) => {
-                self.event(Event::LaunchFailed { rank, what, path: launch::lossy(&path), errno });
+            Message::LaunchFailed(v1::LaunchFailed {
+                rank,
+                what,
+                path,
+                errno,
+            }) => {
+                self.event(Event::LaunchFailed {
+                    rank,
+                    what,
+                    path: launch::lossy(&path),
+                    errno,
+                });
             }
             Message::Heartbeat(heartbeat) => self.handle_heartbeat(host, heartbeat),
-            Message::Leftover(v1::Leftover { pid, command, state, why }) => {
-                self.event(Event::Leftover { host, pid, command, state, why });
+            Message::Leftover(v1::Leftover {
+                pid,
+                command,
+                state,
+                why,
+            }) => {
+                self.event(Event::Leftover {
+                    host,
+                    pid,
+                    command,
+                    state,
+                    why,
+                });
             }
             Message::Log(log) => self.handle_log(host, &log),
             Message::StdinTaken(taken) => {
@@ -245,10 +307,22 @@ impl<'a> Driver<'a> {
 
     fn handle_output(&mut self, output: v1::Output) {
         let stream = stream(output.stream);
-        let v1::Output { rank, data, host_time_us, partial, .. } = output;
+        let v1::Output {
+            rank,
+            data,
+            host_time_us,
+            partial,
+            ..
+        } = output;
         self.ranks[rank as usize].tail.push(stream, &data);
         let data = data.into();
-        self.printer.chunk(Chunk { rank, stream, data, host_time_us, partial });
+        self.printer.chunk(Chunk {
+            rank,
+            stream,
+            data,
+            host_time_us,
+            partial,
+        });
     }
 
     fn handle_exited(&mut self, exited: v1::Exited) {
@@ -259,20 +333,41 @@ impl<'a> Driver<'a> {
             None => Ending::Code(i32::from(exit_code::LAUNCHER)),
         };
         debug!(rank = exited.rank, ?ending, after = ?self.start.elapsed(), "exited");
-        let v1::Exited { rank, core_dumped, by_us, host_time_us, .. } = exited;
-        self.event(Event::Exited { rank, ending, core_dumped, by_us, host_time_us });
+        let v1::Exited {
+            rank,
+            core_dumped,
+            by_us,
+            host_time_us,
+            ..
+        } = exited;
+        self.event(Event::Exited {
+            rank,
+            ending,
+            core_dumped,
+            by_us,
+            host_time_us,
+        });
     }
 
     /// The world is told once every rank has joined.
     fn handle_joined(&mut self, joined: v1::Joined) {
         let v1::Joined { rank, card } = joined;
-        if self.ranks[rank as usize].card.replace(card.into()).is_none() {
+        if self.ranks[rank as usize]
+            .card
+            .replace(card.into())
+            .is_none()
+        {
             self.joined += 1;
         }
         self.event(Event::Joined { rank });
         if self.joined == self.ranks.len() {
-            let cards = self.ranks.iter_mut().map(|rank| rank.card.clone().unwrap_or_default().into());
-            let world = v1::World { cards: cards.collect() };
+            let cards = self
+                .ranks
+                .iter_mut()
+                .map(|rank| rank.card.clone().unwrap_or_default().into());
+            let world = v1::World {
+                cards: cards.collect(),
+            };
             self.links.send_all(&to_agent::Message::World(world));
         }
     }
@@ -281,7 +376,9 @@ impl<'a> Driver<'a> {
         let state = &mut self.hosts[host];
         state.heard_us = heartbeat.sent_us;
         if heartbeat.echo_us != 0 {
-            state.clock.sample(heartbeat.echo_us, heartbeat.sent_us, wall_us());
+            state
+                .clock
+                .sample(heartbeat.echo_us, heartbeat.sent_us, wall_us());
             if let Some(event) = clock_event(host, &state.clock) {
                 self.event(event);
             }
@@ -303,7 +400,8 @@ impl<'a> Driver<'a> {
         match received {
             Received::End(signal) => self.event(Event::UserSignal { signal }),
             Received::Forward(signal) => {
-                self.links.send_all(&to_agent::Message::Signal(v1::Signal { signal }));
+                self.links
+                    .send_all(&to_agent::Message::Signal(v1::Signal { signal }));
             }
             Received::Suspend => self.printer.talk(
                 "rlaunch: the job cannot be suspended: the hosts would take a silent launcher for \
@@ -314,7 +412,11 @@ impl<'a> Driver<'a> {
 
     fn handle_printed(&mut self, event: Printed) {
         match event {
-            Printed::Bytes { rank, stream, bytes } => {
+            Printed::Bytes {
+                rank,
+                stream,
+                bytes,
+            } => {
                 let owed = &mut self.ranks[rank as usize].owed_bytes[stream as usize];
                 *owed += bytes;
                 // In large parts: each costs a message.
@@ -322,13 +424,22 @@ impl<'a> Driver<'a> {
                     let bytes = std::mem::take(owed);
                     let stream = stream as i32;
                     let host = self.placement.ranks[rank as usize].node_rank as usize;
-                    self.links.send(host, to_agent::Message::Credit(v1::Credit { rank, stream, bytes }));
+                    self.links.send(
+                        host,
+                        to_agent::Message::Credit(v1::Credit {
+                            rank,
+                            stream,
+                            bytes,
+                        }),
+                    );
                 }
             }
             // As a program that writes to `| head -1` ends by SIGPIPE.
             Printed::Closed(Stream::Stdout) => {
                 self.stdout_closed = true;
-                self.event(Event::UserSignal { signal: nix::libc::SIGPIPE });
+                self.event(Event::UserSignal {
+                    signal: nix::libc::SIGPIPE,
+                });
             }
             Printed::Closed(Stream::Stderr) => {}
         }
@@ -337,19 +448,30 @@ impl<'a> Driver<'a> {
     fn handle_stdin(&mut self, (rank, block): (u32, Option<Vec<u8>>)) {
         let host = self.placement.ranks[rank as usize].node_rank as usize;
         let end = block.is_none();
-        let stdin = v1::Stdin { rank, data: block.unwrap_or_default().into(), end };
+        let stdin = v1::Stdin {
+            rank,
+            data: block.unwrap_or_default().into(),
+            end,
+        };
         self.links.send(host, to_agent::Message::Stdin(stdin));
     }
 
     fn beat(&mut self) {
         for host in 0..self.hosts.len() {
-            let heartbeat = v1::Heartbeat { sent_us: wall_us(), echo_us: self.hosts[host].heard_us };
-            self.links.send(host, to_agent::Message::Heartbeat(heartbeat));
+            let heartbeat = v1::Heartbeat {
+                sent_us: wall_us(),
+                echo_us: self.hosts[host].heard_us,
+            };
+            self.links
+                .send(host, to_agent::Message::Heartbeat(heartbeat));
         }
     }
 
     fn is_on(&self, rank: u32, host: usize) -> bool {
-        self.placement.ranks.get(rank as usize).is_some_and(|place| place.node_rank as usize == host)
+        self.placement
+            .ranks
+            .get(rank as usize)
+            .is_some_and(|place| place.node_rank as usize == host)
     }
 
     /// Prints the verdict after all output; a second signal cuts the printing short.
@@ -362,7 +484,8 @@ impl<'a> Driver<'a> {
         if let Some(rank) = verdict.rank() {
             verdict.last_lines = self.ranks[rank as usize].tail.last_lines();
         }
-        let broken_pipe = matches!(verdict.outcome, Outcome::Interrupted { .. }) && self.stdout_closed;
+        let broken_pipe =
+            matches!(verdict.outcome, Outcome::Interrupted { .. }) && self.stdout_closed;
         let text = verdict.render();
         if !text.is_empty() && !broken_pipe {
             self.printer.talk(text);
@@ -388,11 +511,19 @@ impl<'a> Driver<'a> {
 
 fn clock_event(host: usize, clock: &ClockOffset) -> Option<Event> {
     let error_us = clock.error_us()?;
-    Some(Event::Clock { host, offset_us: clock.offset_us(), error_us })
+    Some(Event::Clock {
+        host,
+        offset_us: clock.offset_us(),
+        error_us,
+    })
 }
 
 fn stream(number: i32) -> Stream {
-    if number == v1::OutputStream::Stderr as i32 { Stream::Stderr } else { Stream::Stdout }
+    if number == v1::OutputStream::Stderr as i32 {
+        Stream::Stderr
+    } else {
+        Stream::Stdout
+    }
 }
 
 fn rank_of(message: &from_agent::Message) -> Option<u32> {
@@ -408,13 +539,19 @@ fn rank_of(message: &from_agent::Message) -> Option<u32> {
         Message::LaunchFailed(it) => Some(it.rank),
         Message::StdinTaken(it) => Some(it.rank),
         Message::Broadcast(it) => Some(it.from),
-        Message::Heartbeat(_) | Message::Leftover(_) | Message::Log(_) | Message::Finished(_) => None,
+        Message::Heartbeat(_) | Message::Leftover(_) | Message::Log(_) | Message::Finished(_) => {
+            None
+        }
     }
 }
 
 /// Every line of ours says whose it is.
 fn prefixed(text: &str) -> String {
-    if text.starts_with("rlaunch:") { text.to_owned() } else { format!("rlaunch: {text}") }
+    if text.starts_with("rlaunch:") {
+        text.to_owned()
+    } else {
+        format!("rlaunch: {text}")
+    }
 }
 
 async fn next_block(stdin: &mut Option<Stdin>) -> (u32, Option<Vec<u8>>) {

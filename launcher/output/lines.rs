@@ -66,7 +66,10 @@ struct Held {
 
 impl Lines {
     pub(super) fn new(style: Style) -> Self {
-        Self { style, ..Self::default() }
+        Self {
+            style,
+            ..Self::default()
+        }
     }
 
     pub(super) fn handle_chunk(&mut self, mut chunk: Chunk, now: Duration) {
@@ -84,14 +87,28 @@ impl Lines {
         // Whole lines before the piece go out at once.
         if let Some(end) = chunk.data.iter().rposition(|&byte| byte == b'\n') {
             let rest = chunk.data.split_off(end + 1);
-            let whole = Chunk { data: std::mem::replace(&mut chunk.data, rest), partial: false, ..chunk };
+            let whole = Chunk {
+                data: std::mem::replace(&mut chunk.data, rest),
+                partial: false,
+                ..chunk
+            };
             self.show(whole);
         }
-        if chunk.data.len() > LINE_MAX_BYTES || self.open[chunk.stream.index()] == Some(chunk.rank) {
+        if chunk.data.len() > LINE_MAX_BYTES || self.open[chunk.stream.index()] == Some(chunk.rank)
+        {
             self.show(chunk);
         } else if !chunk.data.is_empty() {
-            let Chunk { data, host_time_us, .. } = chunk;
-            self.held.insert(key, Held { data, host_time_us, until: now + HOLD });
+            let Chunk {
+                data, host_time_us, ..
+            } = chunk;
+            self.held.insert(
+                key,
+                Held {
+                    data,
+                    host_time_us,
+                    until: now + HOLD,
+                },
+            );
         }
     }
 
@@ -114,8 +131,12 @@ impl Lines {
     }
 
     pub(super) fn handle_timeout(&mut self, now: Duration) {
-        let due: Vec<_> =
-            self.held.iter().filter(|(_, held)| held.until <= now).map(|(key, _)| *key).collect();
+        let due: Vec<_> = self
+            .held
+            .iter()
+            .filter(|(_, held)| held.until <= now)
+            .map(|(key, _)| *key)
+            .collect();
         for (rank, stream) in due {
             self.handle_end(rank, stream);
         }
@@ -135,15 +156,29 @@ impl Lines {
     }
 
     fn show_held(&mut self, rank: u32, stream: Stream, held: Held) {
-        let Held { data, host_time_us, .. } = held;
-        self.show(Chunk { rank, stream, data, host_time_us, partial: true });
+        let Held {
+            data, host_time_us, ..
+        } = held;
+        self.show(Chunk {
+            rank,
+            stream,
+            data,
+            host_time_us,
+            partial: true,
+        });
     }
 
     fn show(&mut self, chunk: Chunk) {
         if chunk.data.is_empty() {
             return;
         }
-        let Chunk { rank, stream, data, host_time_us, .. } = chunk;
+        let Chunk {
+            rank,
+            stream,
+            data,
+            host_time_us,
+            ..
+        } = chunk;
         let mut continues = self.open[stream.index()] == Some(rank);
         if !continues && self.open[stream.index()].is_some() {
             self.close(stream);
@@ -200,8 +235,14 @@ impl Lines {
 mod tests {
     use super::*;
 
-    const TAG: Style = Style { tag: true, timestamp: false };
-    const PLAIN: Style = Style { tag: false, timestamp: false };
+    const TAG: Style = Style {
+        tag: true,
+        timestamp: false,
+    };
+    const PLAIN: Style = Style {
+        tag: false,
+        timestamp: false,
+    };
 
     fn chunk(rank: u32, text: &str) -> Chunk {
         Chunk {
@@ -214,7 +255,11 @@ mod tests {
     }
 
     fn text(lines: &mut Lines) -> String {
-        lines.take().into_iter().map(|piece| String::from_utf8(piece.data).unwrap()).collect()
+        lines
+            .take()
+            .into_iter()
+            .map(|piece| String::from_utf8(piece.data).unwrap())
+            .collect()
     }
 
     fn shown(style: Style, chunks: &[(u32, &str, u64)]) -> String {
@@ -237,15 +282,29 @@ mod tests {
     /// Pieces of one line that come shortly after each other stay one line.
     #[test]
     fn pieces_meet_again() {
-        let chunks = [(0, "abc", 0), (1, "x\n", 1), (0, "def", 2), (1, "y\n", 3), (0, "g\n", 4)];
+        let chunks = [
+            (0, "abc", 0),
+            (1, "x\n", 1),
+            (0, "def", 2),
+            (1, "y\n", 3),
+            (0, "g\n", 4),
+        ];
         assert_eq!(shown(PLAIN, &chunks), "x\ny\nabcdefg\n");
-        assert_eq!(shown(TAG, &chunks), "[1]<stdout>: x\n[1]<stdout>: y\n[0]<stdout>: abcdefg\n");
+        assert_eq!(
+            shown(TAG, &chunks),
+            "[1]<stdout>: x\n[1]<stdout>: y\n[0]<stdout>: abcdefg\n"
+        );
     }
 
     /// A prompt is seen after the hold; another rank's line does not end up inside it.
     #[test]
     fn an_open_line_is_closed_for_others() {
-        let chunks = [(0, "10%", 0), (1, "x\n", 500), (0, "20%\n", 600), (0, "z\n", 700)];
+        let chunks = [
+            (0, "10%", 0),
+            (1, "x\n", 500),
+            (0, "20%\n", 600),
+            (0, "z\n", 700),
+        ];
         assert_eq!(shown(PLAIN, &chunks), "10%\nx\n20%\nz\n");
         assert_eq!(
             shown(TAG, &chunks),
@@ -259,7 +318,10 @@ mod tests {
         let mut lines = Lines::new(PLAIN);
         let mut seen = String::new();
         for step in 0..5u64 {
-            lines.handle_chunk(chunk(0, &format!("\r{step}0%")), Duration::from_millis(step * 200));
+            lines.handle_chunk(
+                chunk(0, &format!("\r{step}0%")),
+                Duration::from_millis(step * 200),
+            );
             lines.handle_timeout(Duration::from_millis(step * 200 + 60));
             seen = text(&mut lines);
             assert_eq!(seen, format!("\r{step}0%"));
@@ -318,8 +380,14 @@ mod tests {
 
     #[test]
     fn time_stands_before_the_tag() {
-        let mut lines = Lines::new(Style { tag: true, timestamp: true });
+        let mut lines = Lines::new(Style {
+            tag: true,
+            timestamp: true,
+        });
         lines.handle_chunk(chunk(2, "x\n"), Duration::ZERO);
-        assert_eq!(text(&mut lines), "1970-01-01T00:00:00.000Z [2]<stdout>: x\n");
+        assert_eq!(
+            text(&mut lines),
+            "1970-01-01T00:00:00.000Z [2]<stdout>: x\n"
+        );
     }
 }

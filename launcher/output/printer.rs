@@ -13,14 +13,18 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::write;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::lines::{Chunk, Lines, Piece, Style};
 use super::Stream;
+use super::lines::{Chunk, Lines, Piece, Style};
 
 /// What the thread reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Printed {
     /// So many bytes of the rank's stream are written.
-    Bytes { rank: u32, stream: Stream, bytes: u64 },
+    Bytes {
+        rank: u32,
+        stream: Stream,
+        bytes: u64,
+    },
     /// Nobody reads this stream of the launcher any more.
     Closed(Stream),
 }
@@ -83,21 +87,34 @@ struct Loop {
 
 impl Loop {
     fn new(style: Style, queue: mpsc::Receiver<Item>, printed: UnboundedSender<Printed>) -> Self {
-        Self { lines: Lines::new(style), queue, printed, closed: [false; 2], start: Instant::now() }
+        Self {
+            lines: Lines::new(style),
+            queue,
+            printed,
+            closed: [false; 2],
+            start: Instant::now(),
+        }
     }
 
     fn run(mut self) {
         loop {
             let first = match self.lines.poll_timeout() {
-                None => self.queue.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                Some(due) => self.queue.recv_timeout(due.saturating_sub(self.start.elapsed())),
+                None => self
+                    .queue
+                    .recv()
+                    .map_err(|_| RecvTimeoutError::Disconnected),
+                Some(due) => self
+                    .queue
+                    .recv_timeout(due.saturating_sub(self.start.elapsed())),
             };
             let mut credits = Vec::new();
             match first {
                 Ok(item) => {
                     let mut bytes = self.take(item, &mut credits);
                     while bytes < BATCH_BYTES {
-                        let Ok(item) = self.queue.try_recv() else { break };
+                        let Ok(item) = self.queue.try_recv() else {
+                            break;
+                        };
                         bytes += self.take(item, &mut credits);
                     }
                 }
@@ -121,7 +138,11 @@ impl Loop {
             Item::Chunk(chunk) => {
                 let bytes = chunk.data.len();
                 let Chunk { rank, stream, .. } = chunk;
-                credits.push(Printed::Bytes { rank, stream, bytes: bytes as u64 });
+                credits.push(Printed::Bytes {
+                    rank,
+                    stream,
+                    bytes: bytes as u64,
+                });
                 self.lines.handle_chunk(chunk, self.start.elapsed());
                 bytes
             }

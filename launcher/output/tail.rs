@@ -42,13 +42,20 @@ impl Tail {
 
     /// Oldest first, with lines that have no end.
     pub fn last_lines(&self) -> Vec<LastLine> {
-        let open = [Stream::Stdout, Stream::Stderr].map(|stream| (stream, &self.open[stream.index()]));
+        let open =
+            [Stream::Stdout, Stream::Stderr].map(|stream| (stream, &self.open[stream.index()]));
         let open = open.into_iter().filter(|(_, line)| !line.is_empty());
-        let lines = self.lines.iter().map(|(stream, line)| (*stream, line)).chain(open);
+        let lines = self
+            .lines
+            .iter()
+            .map(|(stream, line)| (*stream, line))
+            .chain(open);
         let all: Vec<LastLine> = lines
             .map(|(stream, line)| LastLine {
                 stderr: stream == Stream::Stderr,
-                text: String::from_utf8_lossy(line).trim_end_matches('\r').to_owned(),
+                text: String::from_utf8_lossy(line)
+                    .trim_end_matches('\r')
+                    .to_owned(),
             })
             .collect();
         all[all.len().saturating_sub(LINES_MAX)..].to_vec()
@@ -56,7 +63,11 @@ impl Tail {
 
     /// Of a big chunk only the last lines are looked at.
     fn skip_old<'a>(&mut self, stream: Stream, data: &'a [u8]) -> &'a [u8] {
-        let mut ends = data.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n');
+        let mut ends = data
+            .iter()
+            .enumerate()
+            .rev()
+            .filter(|(_, byte)| **byte == b'\n');
         match ends.nth(LINES_MAX) {
             Some((at, _)) => {
                 self.open[stream.index()].clear();
@@ -79,7 +90,10 @@ mod tests {
     use super::*;
 
     fn texts(tail: &Tail) -> Vec<String> {
-        tail.last_lines().into_iter().map(|line| line.text).collect()
+        tail.last_lines()
+            .into_iter()
+            .map(|line| line.text)
+            .collect()
     }
 
     #[test]
@@ -89,7 +103,10 @@ mod tests {
             tail.push(Stream::Stdout, format!("line {number}\n").as_bytes());
         }
         let lines = texts(&tail);
-        assert_eq!((lines.len(), lines[0].as_str(), lines[19].as_str()), (20, "line 80", "line 99"));
+        assert_eq!(
+            (lines.len(), lines[0].as_str(), lines[19].as_str()),
+            (20, "line 80", "line 99")
+        );
         let many: String = (0..1000).map(|number| format!("{number}\n")).collect();
         tail.push(Stream::Stderr, many.as_bytes());
         assert_eq!(texts(&tail)[0], "980");

@@ -1,0 +1,151 @@
+//! How jobs end: codes, verdicts, and nothing left behind.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::{finish, is_gone, ranks, rlaunch, wait_until};
+
+#[test]
+fn success_is_silent() {
+    let run = ranks(2, &[], "true");
+    assert_eq!(
+        (run.code, run.stdout.as_str(), run.stderr.as_str()),
+        (Some(0), "", "")
+    );
+}
+
+/// The code is that of the rank that failed, also when the other one would run on.
+#[test]
+fn a_failing_rank_ends_the_job_with_its_code() {
+    let script = "if [ $RANK = 1 ]; then echo last words >&2; exit 3; fi; sleep 100";
+    let run = ranks(2, &[], script);
+    assert_eq!(run.code, Some(3), "{}", run.stderr);
+    assert!(run.stderr.contains("rank 1"), "{}", run.stderr);
+    assert!(run.stderr.contains("last words"), "{}", run.stderr);
+    assert!(run.took < Duration::from_secs(20));
+}
+
+#[test]
+fn a_killed_rank_gives_137() {
+    let run = ranks(2, &[], "if [ $RANK = 0 ]; then kill -9 $$; fi; sleep 100");
+    assert_eq!(run.code, Some(137), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("SIGKILL") && run.stderr.contains("rank 0"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn the_timeout_gives_124() {
+    let run = ranks(2, &["--timeout", "0.3", "--kill-after", "1"], "sleep 100");
+    assert_eq!(run.code, Some(124), "{}", run.stderr);
+    assert!(run.took < Duration::from_secs(20));
+}
+
+/// TERM is ignored: KILL comes.
+#[test]
+fn ranks_that_ignore_term_are_killed() {
+    let script = "trap '' TERM; if [ $RANK = 0 ]; then exit 9; fi; sleep 100; sleep 100";
+    let run = ranks(2, &["--kill-after", "0.2"], script);
+    assert_eq!(run.code, Some(9), "{}", run.stderr);
+    assert!(run.took < Duration::from_secs(20));
+}
+
+/// A child in a session of its own does not keep the job from ending, and does not outlive it.
+#[test]
+fn background_children_are_gone() {
+    let directory = tempfile::tempdir().unwrap();
+    let pid_file = directory.path().join("pid");
+    let script = format!(
+        "setsid sh -c 'echo $$ > {0}; exec sleep 100' & \
+                          while [ ! -s {0} ]; do sleep 0.01; done; exit 7",
+        pid_file.display()
+    );
+    let run = ranks(1, &[], &script);
+    assert_eq!(run.code, Some(7), "{}", run.stderr);
+    assert!(run.took < Duration::from_secs(20));
+    wait_until("the background child", || is_gone(&pid_file));
+}
+
+fn signalled(signal: Signal) -> (Option<i32>, String) {
+    let directory = tempfile::tempdir().unwrap();
+    let pid_file = directory.path().join("pid");
+    let script = format!("echo $$ > {}; exec sleep 100", pid_file.display());
+    let child = rlaunch()
+        .args(["-np", "1", "--", "sh", "-c", &script])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_until("the rank's start", || {
+        std::fs::read_to_string(&pid_file).is_ok_and(|text| text.ends_with('\n'))
+    });
+    kill(Pid::from_raw(child.id().cast_signed()), signal).unwrap();
+    let output = child.wait_with_output().unwrap();
+    wait_until("the rank's end", || is_gone(&pid_file));
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.code(), stderr)
+}
+
+#[test]
+fn signals_end_the_job_in_order() {
+    for (signal, code) in [
+        (Signal::SIGINT, 130),
+        (Signal::SIGTERM, 143),
+        (Signal::SIGHUP, 129),
+    ] {
+        let (ended, stderr) = signalled(signal);
+        assert_eq!(ended, Some(code), "{signal}: {stderr}");
+    }
+}
+
+/// Nothing can be said any more, but nothing is left either.
+#[test]
+fn a_killed_launcher_leaves_nothing() {
+    assert_eq!(signalled(Signal::SIGKILL).0, None);
+}
+
+#[test]
+fn signals_for_users_reach_the_ranks() {
+    let directory = tempfile::tempdir().unwrap();
+    let ready = directory.path().join("ready");
+    let script = format!(
+        "trap 'echo got it; exit 0' USR1; touch {}; while :; do sleep 0.02; done",
+        ready.display()
+    );
+    let child = rlaunch()
+        .args(["-np", "1", "--", "sh", "-c", &script])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_until("the rank's start", || ready.exists());
+    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGUSR1).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "got it\n");
+}
+
+#[test]
+fn a_missing_program_is_said_with_its_host() {
+    let run = finish(rlaunch().args(["-np", "1", "no-such-program-here"]));
+    assert_eq!(run.code, Some(127), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("no-such-program-here"),
+        "{}",
+        run.stderr
+    );
+    assert!(run.stderr.contains("localhost"), "{}", run.stderr);
+}
+
+#[test]
+fn a_missing_directory_is_said_with_its_remedy() {
+    let run = finish(rlaunch().args(["-np", "1", "--wdir", "/nonexistent/x", "true"]));
+    assert_eq!(run.code, Some(126), "{}", run.stderr);
+    for part in ["/nonexistent/x", "localhost", "--wdir"] {
+        assert!(run.stderr.contains(part), "{part}: {}", run.stderr);
+    }
+}

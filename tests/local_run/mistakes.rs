@@ -1,0 +1,127 @@
+//! Bad input: one line that says what and where, exit code 2, no host contacted.
+
+use std::path::Path;
+
+use super::run;
+
+/// The message, after its checks: `rlaunch:`, one line but for hints, code 2.
+fn refused(arguments: &[&str]) -> String {
+    let run = run(arguments);
+    assert_eq!(run.code, Some(2), "{arguments:?}: {}", run.stderr);
+    assert_eq!(run.stdout, "");
+    let mut lines = run.stderr.lines();
+    let message = lines.next().unwrap();
+    assert!(message.starts_with("rlaunch: "), "{}", run.stderr);
+    assert!(
+        lines.all(|line| line.starts_with("hint: ")),
+        "{}",
+        run.stderr
+    );
+    message.to_owned()
+}
+
+fn hostfile(directory: &Path, text: &str) -> String {
+    let path = directory.join("hosts");
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// 198.51.100.1 is an address that nobody has: contacting it would take long and fail otherwise.
+#[test]
+fn bad_hostfiles() {
+    let directory = tempfile::tempdir().unwrap();
+    let missing = directory.path().join("missing");
+    let message = refused(&["-np", "1", "-hostfile", missing.to_str().unwrap(), "true"]);
+    assert!(message.contains("missing: No such file"), "{message}");
+    for (text, parts) in [
+        ("", &["no host"] as &[&str]),
+        ("# only a comment\n\n", &["no host"]),
+        (
+            "198.51.100.1 slots=2\n198.51.100.2 slot=2\n",
+            &["hosts:2:14", "slot=2"],
+        ),
+        ("198.51.100.1 slots=x\n", &["hosts:1:20", "slots=x"]),
+        ("198.51.100.1 198.51.100.2\n", &["hosts:1:14", "198.51.100.2"]),
+    ] {
+        let path = hostfile(directory.path(), text);
+        let message = refused(&["-np", "1", "-hostfile", &path, "true"]);
+        for part in parts {
+            assert!(message.contains(part), "{text:?}: {message}");
+        }
+    }
+}
+
+#[test]
+fn bad_numbers() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = hostfile(directory.path(), "198.51.100.1 slots=4\n198.51.100.2 slots=4\n");
+    let message = refused(&["-np", "0", "-hostfile", &path, "true"]);
+    assert!(message.contains("-np 0"), "{message}");
+    let message = refused(&["-np", "9", "-hostfile", &path, "true"]);
+    assert!(message.contains('9') && message.contains('8'), "{message}");
+    refused(&["-np", "x", "true"]);
+    refused(&["-np", "1", "--timeout", "soon", "true"]);
+}
+
+#[test]
+fn bad_words() {
+    let message = refused(&["--tagoutput", "true"]);
+    assert!(message.contains("--tag-output"), "{message}");
+    refused(&[]);
+    refused(&["-np", "2"]);
+    refused(&["doctor"]);
+    refused(&["-np", "1", "a", ":", "-np", "1", "b"]);
+}
+
+#[test]
+fn a_bad_configuration_names_file_and_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("rlaunch");
+    std::fs::create_dir(&path).unwrap();
+    std::fs::write(path.join("config.toml"), "\nkill-aftr = \"1\"\n").unwrap();
+    let mut command = super::rlaunch();
+    command.env("XDG_CONFIG_HOME", directory.path());
+    let run = super::finish(command.args(["-np", "1", "true"]));
+    assert_eq!(run.code, Some(2));
+    assert!(
+        run.stderr
+            .contains("config.toml:2: unknown field `kill-aftr`"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn help_version_and_dry_run_print_on_stdout() {
+    let help = run(&["--help"]);
+    assert_eq!(help.code, Some(0));
+    assert!(help.stdout.contains("Ranks and hosts") && help.stderr.is_empty());
+    assert!(run(&["--version"]).stdout.starts_with("rlaunch "));
+    // No host is contacted, since all slots are known.
+    let dry = run(&[
+        "--dry-run",
+        "-np",
+        "3",
+        "-H",
+        "198.51.100.1:2,198.51.100.2:2",
+        "-x",
+        "MY_KEY=hidden",
+        "true",
+    ]);
+    assert_eq!(dry.code, Some(0), "{}", dry.stderr);
+    assert!(
+        dry.stdout.contains("198.51.100.2") && !dry.stdout.contains("hidden"),
+        "{}",
+        dry.stdout
+    );
+    let json = run(&[
+        "--dry-run",
+        "--json",
+        "-np",
+        "3",
+        "-H",
+        "198.51.100.1:2,198.51.100.2:2",
+        "true",
+    ]);
+    assert!(json.stdout.trim_start().starts_with('{'), "{}", json.stdout);
+}
