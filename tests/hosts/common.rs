@@ -87,12 +87,9 @@ pub(crate) fn run_well(cluster: &Cluster, words: &[&str]) -> Finished {
     finished
 }
 
-/// The agents, or their keepers, are all named rlaunch.
+/// The agents and their keepers; one that is ending has no arguments any more.
 pub(crate) fn is_rlaunch(process: &Process) -> bool {
-    process
-        .arguments
-        .first()
-        .is_some_and(|program| program.ends_with("rlaunch"))
+    process.name.starts_with("rlaunch")
 }
 
 /// Of ranks and what they started, nothing may be left once the launcher has ended; agents and

@@ -32,7 +32,7 @@ fn lose(
     let start = Instant::now();
     let named = |text: &str| {
         text.lines()
-            .any(|line| line.contains("node2") && line.contains("lost"))
+            .any(|line| line.contains("host node2 was lost"))
     };
     let named = job.await_stderr(NAMED_LIMIT, named);
     let named = named.unwrap_or_else(|error| panic!("{name}: the lost host is not named: {error}"));
