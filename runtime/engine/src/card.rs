@@ -39,6 +39,9 @@ pub(crate) struct Card {
     pub(crate) allows_shm: bool,
     #[prost(bool, tag = "13")]
     pub(crate) allows_tcp: bool,
+    /// One bit for each core that this process may run on.
+    #[prost(bytes = "vec", tag = "14")]
+    pub(crate) cores: Vec<u8>,
 }
 
 /// More addresses than any host needs to be reached; keeps the card under its limit.
@@ -72,6 +75,7 @@ impl Card {
                 .collect(),
             allows_shm: config.transports.shm,
             allows_tcp: config.transports.tcp,
+            cores: cores(),
         })
     }
 
@@ -109,7 +113,83 @@ impl Card {
     }
 }
 
+/// Whether every rank of this one's host can have a core of its own: they are bound to enough
+/// different ones, and no quota of the container (which they share) is below their number.
+pub(crate) fn has_core_each(me: &Card, cards: &[Card]) -> bool {
+    let near = || cards.iter().filter(|card| card.boot_id == me.boot_id);
+    let mut union = vec![0u8; near().map(|card| card.cores.len()).max().unwrap_or(0)];
+    for card in near() {
+        for (all, own) in union.iter_mut().zip(&card.cores) {
+            *all |= own;
+        }
+    }
+    let ranks = near().count();
+    // Below the cores this process is bound to only where a quota says so.
+    let parallel = std::thread::available_parallelism().map_or(1, usize::from);
+    let has_quota = parallel < count_bits(&me.cores);
+    count_bits(&union) >= ranks && (!has_quota || parallel >= ranks)
+}
+
+fn count_bits(mask: &[u8]) -> usize {
+    mask.iter().map(|byte| byte.count_ones() as usize).sum()
+}
+
+fn cores() -> Vec<u8> {
+    use nix::sched::{CpuSet, sched_getaffinity};
+    let mut mask = vec![0u8; CpuSet::count().div_ceil(8)];
+    if let Ok(set) = sched_getaffinity(nix::unistd::Pid::from_raw(0)) {
+        for core in (0..CpuSet::count()).filter(|core| set.is_set(*core).unwrap_or(false)) {
+            mask[core / 8] |= 1 << (core % 8);
+        }
+    }
+    let used = mask
+        .iter()
+        .rposition(|byte| *byte != 0)
+        .map_or(0, |last| last + 1);
+    mask.truncate(used);
+    mask
+}
+
 fn namespace(kind: &str) -> io::Result<u64> {
     use std::os::unix::fs::MetadataExt;
     Ok(fs::metadata(format!("/proc/self/ns/{kind}"))?.ino())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn card(boot_id: &str, cores: &[u8]) -> Card {
+        Card {
+            boot_id: boot_id.into(),
+            cores: cores.into(),
+            ..Card::default()
+        }
+    }
+
+    #[test]
+    fn bound_ranks_have_a_core_each_and_crowded_ones_do_not() {
+        let bound = [card("a", &[0b01]), card("a", &[0b10]), card("b", &[0b01])];
+        assert!(has_core_each(&bound[0], &bound));
+        let crowded = [card("a", &[0b11]), card("a", &[0b11]), card("a", &[0b11])];
+        assert!(!has_core_each(&crowded[0], &crowded));
+    }
+
+    #[test]
+    fn another_version_is_named_with_its_host() {
+        let one = Card {
+            host: "h0".into(),
+            version: "1".into(),
+            ..Card::default()
+        };
+        let two = Card {
+            host: "h1".into(),
+            version: "2".into(),
+            rank: 1,
+            ..Card::default()
+        };
+        let cards = [one.encode_to_vec(), two.encode_to_vec()];
+        let text = Card::decode_all(&cards).unwrap_err().to_string();
+        assert!(text.contains("rank 1 (host h1) runs version 2"), "{text}");
+    }
 }

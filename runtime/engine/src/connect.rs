@@ -14,7 +14,7 @@ use rlaunch_transport::tcp::handshake::Identity;
 use rlaunch_transport::tcp::{self, TcpPeer, TcpSetup};
 
 use crate::bootstrap::admit;
-use crate::card::Card;
+use crate::card::{Card, has_core_each};
 use crate::config::{Config, Rendezvous};
 use crate::control::ControlLink;
 use crate::core::{Core, Neighbours, Peer};
@@ -93,7 +93,7 @@ pub(crate) fn connect(config: &Config) -> Result<(Place, Core), Error> {
         neighbours,
         control,
         watch: Watch::new(processes, is_leader_link),
-        pace: Pace::new(usable_cores() >= neighbours_on_host(me, &cards)),
+        pace: Pace::new(has_core_each(&cards[me], &cards)),
         timeout: config.timeout,
         algorithm,
         poison: None,
@@ -144,6 +144,7 @@ fn share_memory(
         .expect("one shares with oneself");
     let mut group = job.to_vec();
     group.extend((near[0] as u32).to_le_bytes());
+    group.extend(cards[near[0]].pid.to_le_bytes());
     let setup = ShmSetup {
         secret: secret.clone(),
         group,
@@ -290,18 +291,6 @@ fn hosts(cards: &[Card]) -> u32 {
             .any(|earlier| earlier.shares_host(&cards[*index]))
     };
     (0..cards.len()).filter(is_first).count() as u32
-}
-
-fn neighbours_on_host(me: usize, cards: &[Card]) -> usize {
-    cards
-        .iter()
-        .filter(|card| card.boot_id == cards[me].boot_id)
-        .count()
-}
-
-/// Cores that this process may run on.
-fn usable_cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn transports(peers: &[Peer]) -> Vec<&'static str> {

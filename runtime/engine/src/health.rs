@@ -72,34 +72,57 @@ impl Core {
     pub(crate) fn look(&mut self, during: &Descriptor) {
         self.watch.next_look = Instant::now() + LOOK_PERIOD;
         let links = self.control.descriptors();
-        let watched: Vec<_> = links
+        let streams = self.open_streams();
+        let processes = self
+            .watch
+            .processes
             .iter()
-            .copied()
-            .chain(
-                self.watch
-                    .processes
-                    .iter()
-                    .map(|(_, process)| process.as_raw_fd()),
-            )
+            .map(|(_, process)| process.as_raw_fd());
+        let watched: Vec<_> = (links.iter().copied().chain(processes))
             .map(|descriptor| (descriptor, libc::POLLIN))
+            .chain(streams.iter().map(|(_, stream)| (*stream, libc::POLLRDHUP)))
             .collect();
         if watched.is_empty() {
             return;
         }
         let ready = poll_descriptors(&watched, Duration::ZERO);
         self.note_who_left();
-        if ready[..links.len()].contains(&true) {
+        let (of_links, rest) = ready.split_at(links.len());
+        let (of_processes, of_streams) = rest.split_at(self.watch.processes.len());
+        if of_links.contains(&true) {
             self.poll_control(&during.to_string());
         }
-        if ready[links.len()..].contains(&true) {
-            let ended: Vec<u32> = self
-                .watch
-                .processes
-                .iter()
-                .zip(&ready[links.len()..])
-                .filter_map(|((rank, _), ended)| ended.then_some(*rank))
-                .collect();
+        if of_processes.contains(&true) {
+            let watched = self.watch.processes.iter().zip(of_processes);
+            let ended = watched.filter_map(|((rank, _), ended)| ended.then_some(*rank));
+            let ended: Vec<u32> = ended.collect();
             self.handle_ended(&ended, &during.to_string());
+        }
+        for ((rank, _), ended) in streams.iter().zip(of_streams) {
+            if *ended && self.poison.is_none() {
+                self.handle_hangup(*rank, during);
+            }
+        }
+    }
+
+    /// Streams of peers that have not said goodbye.
+    fn open_streams(&self) -> Vec<(u32, std::os::fd::RawFd)> {
+        let peers = self.peers.iter().filter(|peer| !peer.has_left);
+        peers
+            .filter_map(|peer| {
+                let stream = peer.connection.as_ref()?.wait_descriptor()?;
+                Some((peer.identity.rank, stream))
+            })
+            .collect()
+    }
+
+    /// The peer sends no more. If it said goodbye, that is in the stream; else it died. What came
+    /// before and is not yet wanted hides the end for now.
+    fn handle_hangup(&mut self, rank: u32, during: &Descriptor) {
+        if let Err(error) = self.next_header(rank, None, during)
+            && !self.peers[rank as usize].has_left
+        {
+            self.fail(error);
         }
     }
 

@@ -86,8 +86,13 @@ impl Core {
                 Kind::Collective | Kind::Granted => return Ok(Some(header)),
                 Kind::Eager if wanted_tag == Some(header.tag) => return Ok(Some(header)),
                 Kind::Eager => self.begin_store(rank, header)?,
-                Kind::Request | Kind::Grant | Kind::Credit | Kind::Leave => {
+                Kind::Request | Kind::Grant | Kind::Credit => {
                     self.take_control(rank, header, call)?;
+                }
+                Kind::Leave => {
+                    self.take_control(rank, header, call)?;
+                    // Only the stream's end follows.
+                    return Ok(None);
                 }
             }
         }

@@ -1,5 +1,7 @@
 //! Worlds for tests: ranks as threads of this process.
 
+#![allow(dead_code, reason = "each test takes what it needs")]
+
 use std::net::TcpListener;
 use std::time::Duration;
 
