@@ -1,5 +1,6 @@
 //! The runtime's errors as the exceptions of `rlaunch/errors.py`.
 
+use crate::signals;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -8,6 +9,8 @@ use rlaunch_runtime::{Error, Rank};
 /// `rank` is this process's; `None` where it has none yet.
 pub(crate) fn to_python(py: Python<'_>, error: &Error, rank: Option<u32>) -> PyErr {
     let (class, peer) = match error {
+        // What the handler raised is what the user wants to see: KeyboardInterrupt.
+        Error::Interrupted { .. } if let Some(raised) = signals::take_raised() => return raised,
         // A wrong argument is wrong before anything was sent, as any Python function's.
         Error::Argument(text) => return PyValueError::new_err(text.clone()),
         Error::Mismatch {

@@ -9,12 +9,14 @@
 mod array;
 mod error;
 mod fork;
+mod signals;
 mod world;
 
 use pyo3::prelude::*;
 
 #[pymodule]
 fn _rlaunch(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    signals::install();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<world::World>()?;
     module.add_function(wrap_pyfunction!(fork::after_fork_in_child, module)?)

@@ -3,6 +3,7 @@
 use crate::array::{Access, Array};
 use crate::error;
 use crate::fork::Process;
+use crate::signals::Waiting;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rlaunch_runtime::{Error, Op};
@@ -236,6 +237,11 @@ impl World {
         F: FnOnce(&rlaunch_runtime::World) -> Result<(), Error> + Send,
     {
         let world = self.handle(py)?;
+        let Some(_waiting) = Waiting::begin() else {
+            let text = "this thread is inside a call of rlaunch already; \
+                        hint: a signal's handler may set a flag or raise, but not communicate";
+            return Err(error::plain(py, "Error", text));
+        };
         py.detach(|| run(&world))
             .map_err(|failure| error::to_python(py, &failure, Some(self.rank)))
     }

@@ -258,6 +258,33 @@ class Interrupted(unittest.TestCase):
         ended = run_ranks(2, program)
         self.assertIn("caught", ended[0].output, ended[0].errors)
 
+    def test_a_handler_runs_during_a_wait_and_may_not_communicate(self):
+        program = """
+            world = rl.init()
+            def handler(*_):
+                for call in (world.barrier, lambda: world.all_reduce(np.zeros(1))):
+                    try:
+                        call()
+                    except rl.Error as error:
+                        print("refused:", error, flush=True)
+                open(sys.argv[1], "w").close()
+            if rl.rank() == 0:
+                signal.signal(signal.SIGUSR1, handler)
+                rl.send(np.array([os.getpid()], np.int64), 1)
+                rl.recv(np.zeros(1), 1)
+            else:
+                pid = np.zeros(1, np.int64)
+                rl.recv(pid, 0)
+                os.kill(int(pid[0]), signal.SIGUSR1)
+                while not os.path.exists(sys.argv[1]):
+                    time.sleep(0.01)
+                rl.send(np.ones(1), 0)
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            ended = run_ranks(2, program, arguments=[os.path.join(folder, "handled")])
+        assert_all_well(self, ended)
+        self.assertEqual(ended[0].output.count("refused: this thread is inside a call"), 2)
+
 
 if __name__ == "__main__":
     unittest.main()
