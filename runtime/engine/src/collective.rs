@@ -11,8 +11,8 @@ use crate::Error;
 use crate::core::Core;
 use crate::flat::{self, FlatExchange};
 use crate::interpret::Interpreter;
-use crate::notice::{Left, Notice, NoticeKind};
 use crate::point::{self, RecvOperation, SendOperation};
+use rlaunch_wire::notice::{Left, Notice, NoticeKind};
 
 impl Core {
     pub(crate) fn barrier(&mut self) -> Result<(), Error> {

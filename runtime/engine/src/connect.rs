@@ -31,6 +31,7 @@ pub(crate) struct Place {
     pub(crate) local_size: u32,
     pub(crate) host: String,
     pub(crate) transports: Vec<&'static str>,
+    pub(crate) is_authenticated: bool,
 }
 
 /// Joins; returns once this rank is connected with all others.
@@ -84,6 +85,7 @@ pub(crate) fn connect(config: &Config) -> Result<(Place, Core), Error> {
         local_size,
         host,
         transports: transports(&peers),
+        is_authenticated: !matches!(config.rendezvous, Rendezvous::Star { secret: None, .. }),
     };
     let all_near = neighbours.as_ref().is_some_and(|near| near.flat.is_some());
     let core = Core {

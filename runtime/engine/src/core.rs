@@ -11,10 +11,10 @@ use rlaunch_wire::{Collective, DType, Descriptor, Op};
 
 use crate::control::{ControlLink, Event};
 use crate::health::Watch;
-use crate::notice::{Disagreement, Failed, Notice, NoticeKind};
 use crate::point::Mailbox;
 use crate::wait::Pace;
 use crate::{Error, Rank};
+use rlaunch_wire::notice::{Disagreement, Failed, Notice, NoticeKind};
 
 /// Calls remembered to be compared with what others wait in.
 pub(crate) const HISTORY_CALLS: u64 = 16;

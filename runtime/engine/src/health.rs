@@ -9,8 +9,8 @@ use rlaunch_wire::Descriptor;
 
 use crate::control::poll_descriptors;
 use crate::core::Core;
-use crate::notice::{Notice, NoticeKind, Waiting, descriptor};
 use crate::{Error, Rank};
+use rlaunch_wire::notice::{Notice, NoticeKind, Waiting, descriptor};
 
 /// When to look, and at whom.
 #[derive(Debug)]

@@ -35,7 +35,6 @@ mod health;
 mod interpret;
 mod interrupt;
 mod leader;
-mod notice;
 mod point;
 mod wait;
 mod world;

@@ -58,6 +58,12 @@ impl World {
         self.place.transports.clone()
     }
 
+    /// Whether peers have proven a secret. Not so where no agent started the ranks and
+    /// RLAUNCH_SECRET is unset: then whoever knows MASTER_ADDR and its port can join.
+    pub fn is_authenticated(&self) -> bool {
+        self.place.is_authenticated
+    }
+
     /// Returns when every rank has called it.
     pub fn barrier(&self) -> Result<(), Error> {
         self.with(Core::barrier)

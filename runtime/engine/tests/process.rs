@@ -115,6 +115,12 @@ fn play(role: &str, world: &World) -> Result<(), Error> {
             buffer.fill(1.0);
             world.all_reduce(&mut buffer, Op::Sum)?;
         },
+        // Rank 0 is outside of any call for long, as in a computation.
+        "busy" if world.rank() == 0 => {
+            std::thread::sleep(Duration::from_secs(30));
+            Ok(())
+        }
+        "busy" => world.all_reduce(&mut buffer, Op::Sum),
         "exit" if world.rank() == 1 => std::process::exit(0),
         "leave" if world.rank() == 1 => Ok(()),
         "exit" | "leave" => world.all_reduce(&mut buffer, Op::Sum),
@@ -151,6 +157,25 @@ fn a_killed_rank_is_named_by_all_within_two_seconds() {
                 begin.elapsed()
             );
         }
+    }
+}
+
+#[test]
+fn a_death_is_noticed_without_the_help_of_rank_0() {
+    for transport in ["shm", "tcp"] {
+        let mut ranks = start(3, 3, transport, "busy", &[]);
+        for rank in &mut ranks {
+            assert_eq!(rank.line(), "joined");
+        }
+        ranks[2].signal(libc::SIGKILL);
+        let begin = Instant::now();
+        let line = ranks[1].line();
+        assert!(line.contains("rank 2 (host"), "{transport}: {line}");
+        assert!(
+            begin.elapsed() < Duration::from_secs(2),
+            "{:?}",
+            begin.elapsed()
+        );
     }
 }
 

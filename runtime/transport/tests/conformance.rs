@@ -35,7 +35,9 @@ fn tcp_pair() -> Pair {
     )
 }
 
-const PAIRS: [(&str, fn() -> Pair); 2] = [("shm", shm_pair), ("tcp", tcp_pair)];
+type MakePair = fn() -> Pair;
+
+const PAIRS: [(&str, MakePair); 2] = [("shm", shm_pair), ("tcp", tcp_pair)];
 
 /// Around every border: the inline word, cache lines, pieces, the ring's and the buffer's size.
 const LENGTHS: &[usize] = &[

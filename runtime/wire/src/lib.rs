@@ -8,6 +8,7 @@ pub mod descriptor;
 pub mod environment;
 pub mod handshake;
 pub mod limits;
+pub mod notice;
 pub mod rank;
 
 pub use codes::{Collective, DType, Op};

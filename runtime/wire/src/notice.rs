@@ -1,16 +1,19 @@
-//! What ranks tell each other over the control link, inside its broadcasts.
+//! What ranks tell each other over the control link: the payload of its broadcasts
+//! ([`crate::rank::Broadcast`]). Agents and launcher pass it on; the launcher may read
+//! [`Failed`] to tell first failures from their echoes.
 
 use prost::{Message, Oneof};
-use rlaunch_wire::Descriptor;
+
+use crate::Descriptor;
 
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct Notice {
+pub struct Notice {
     #[prost(oneof = "NoticeKind", tags = "1, 2, 3, 4")]
-    pub(crate) kind: Option<NoticeKind>,
+    pub kind: Option<NoticeKind>,
 }
 
 #[derive(Clone, PartialEq, Oneof)]
-pub(crate) enum NoticeKind {
+pub enum NoticeKind {
     #[prost(message, tag = "1")]
     Waiting(Waiting),
     #[prost(message, tag = "2")]
@@ -23,47 +26,47 @@ pub(crate) enum NoticeKind {
 
 /// The sender has waited for a while in the last of these calls; the others came before it.
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct Waiting {
+pub struct Waiting {
     #[prost(bytes = "vec", repeated, tag = "1")]
-    pub(crate) calls: Vec<Vec<u8>>,
+    pub calls: Vec<Vec<u8>>,
 }
 
 /// Two ranks made different calls at one place of their sequence.
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct Disagreement {
+pub struct Disagreement {
     #[prost(uint32, tag = "1")]
-    pub(crate) left_rank: u32,
+    pub left_rank: u32,
     #[prost(bytes = "vec", tag = "2")]
-    pub(crate) left: Vec<u8>,
+    pub left: Vec<u8>,
     #[prost(uint32, tag = "3")]
-    pub(crate) right_rank: u32,
+    pub right_rank: u32,
     #[prost(bytes = "vec", tag = "4")]
-    pub(crate) right: Vec<u8>,
+    pub right: Vec<u8>,
 }
 
 /// A rank is out of the job.
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct Failed {
+pub struct Failed {
     #[prost(uint32, tag = "1")]
-    pub(crate) rank: u32,
+    pub rank: u32,
     #[prost(string, tag = "2")]
-    pub(crate) cause: String,
+    pub cause: String,
     /// It finalized in order, but a peer still counted on it.
     #[prost(bool, tag = "3")]
-    pub(crate) has_left: bool,
+    pub has_left: bool,
 }
 
 /// The sender finalizes.
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct Left {}
+pub struct Left {}
 
 impl Notice {
-    pub(crate) fn encoded(kind: NoticeKind) -> Vec<u8> {
+    pub fn encoded(kind: NoticeKind) -> Vec<u8> {
         Self { kind: Some(kind) }.encode_to_vec()
     }
 }
 
 /// `None` for bytes that are no descriptor.
-pub(crate) fn descriptor(bytes: &[u8]) -> Option<Descriptor> {
+pub fn descriptor(bytes: &[u8]) -> Option<Descriptor> {
     Descriptor::decode(bytes.try_into().ok()?)
 }
