@@ -485,6 +485,50 @@ async fn what_libssh2_cannot_do_goes_to_the_ssh_program_by_itself() {
 }
 
 #[tokio::test]
+async fn a_key_exchange_that_libssh2_has_not_goes_to_the_ssh_program_too() {
+    let kex = "KexAlgorithms sntrup761x25519-sha512@openssh.com";
+    let sshd = sshd!(kex);
+    sshd.write_client_config(kex);
+    let connection = reach(&sshd, &sshd.options()).await.unwrap();
+    assert_eq!(connection.carrier, "ssh");
+    let told = connection
+        .notes
+        .iter()
+        .any(|note| note.contains("key exchange in common"));
+    assert!(told, "{:?}", connection.notes);
+}
+
+#[tokio::test]
+async fn an_open_control_master_is_used() {
+    let sshd = sshd!("");
+    let control = sshd.path("control");
+    sshd.write_client_config(&format!("ControlPath {}", control.display()));
+    assert_eq!(reach(&sshd, &sshd.options()).await.unwrap().carrier, "ssh2");
+    let mut master = Command::new("ssh");
+    master
+        .arg("-F")
+        .arg(sshd.path("config"))
+        .args(["-M", "-N", "-p", &sshd.port.to_string()]);
+    let mut master = master
+        .arg("127.0.0.1")
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap();
+    eventually("the master listens", || control.exists());
+    let result = reach(&sshd, &sshd.options()).await;
+    master.kill().unwrap();
+    master.wait().unwrap();
+    let connection = result.unwrap();
+    assert_eq!(connection.carrier, "ssh");
+    assert!(
+        connection
+            .notes
+            .iter()
+            .any(|note| note.contains("ControlMaster"))
+    );
+}
+
+#[tokio::test]
 async fn connections_that_sshd_turns_away_are_tried_again() {
     let sshd = sshd!("MaxStartups 1");
     let mute = sshd::mute_connection(sshd.port);

@@ -9,7 +9,8 @@
 //! 1. takes the build that fits `uname -m`, or refuses;
 //! 2. runs the launcher's own path, if what stands there is the same build (shared file system);
 //! 3. runs `~/.cache/rlaunch/BUILD/rlaunch`, then `/tmp/rlaunch-UID/BUILD/rlaunch`, if folder and
-//!    file are this user's and writable by nobody else;
+//!    file are this user's, writable by nobody else, and whole (a crash of the host may cut a file
+//!    that was just written);
 //! 4. finds the first of these two folders that it owns, that has room, and from which programs may
 //!    run (tried with an empty file, then with as many zeros as the agent has bytes); asks for the
 //!    executable, unpacks it under a name of its own, checks it against BUILD, renames it; drops
@@ -65,7 +66,7 @@ fn case(agent: &Agent) -> String {
 /// on a noexec folder, for it would end the shell: `-x` asks the kernel, which knows. The names
 /// begin with `_` so that none of them is an exported variable that the ranks would inherit; the
 /// umask is theirs too.
-const SCRIPT: [&str; 27] = [
+const SCRIPT: [&str; 28] = [
     r#"_a=$(umask); _m=$(uname -m); _u=$(id -u); _c="";"#,
     r#"case "$HOME" in /?*) _c="$HOME/.cache/rlaunch";; esac; _t="TEMPORARY/rlaunch-$_u";"#,
     r#"case "$_m" in CASES"#,
@@ -77,7 +78,8 @@ const SCRIPT: [&str; 27] = [
     r#"mine() { set -- $(ls -ldn "$1");"#,
     r#"case "$1" in [-d]????-??-*) [ "$3" = "$_u" ];; *) false;; esac; };"#,
     r#"try() { if [ -n "$1" ] && mine "$1/." && mine "$1/$_b/." && mine "$1/$_b/rlaunch""#,
-    r#"&& [ -x "$1/$_b/rlaunch" ]; then _f="$1/$_b/rlaunch"; else false; fi; };"#,
+    r#"&& [ -x "$1/$_b/rlaunch" ] && [ "$(wc -c <"$1/$_b/rlaunch")" -eq "$_s" ];"#,
+    r#"then _f="$1/$_b/rlaunch"; else false; fi; };"#,
     r#"room() { _d="$1/$_b"; _n=""; [ -n "$1" ] && mkdir -p "$_d" && mine "$1/." && mine "$_d/.""#,
     r#"&& _n=$(mktemp "$_d/.new.XXXXXXXX") && chmod 700 "$_n" && "$_n" </dev/null"#,
     r#"&& head -c "$_s" /dev/zero >"$_n" || { rm -f "$_n"; rmdir "$_d"; false; }; };"#,

@@ -323,6 +323,21 @@ async fn a_push_that_arrives_changed_is_refused_and_leaves_nothing() {
 }
 
 #[tokio::test]
+async fn a_copy_that_was_cut_is_replaced() {
+    let host = Host::new("/bin/sh");
+    let agents = agents([script_agent("cut")]);
+    converse(host.start(&agents).await.unwrap()).await;
+    let build = &agents.iter().next().unwrap().build;
+    let file = fs::File::options()
+        .write(true)
+        .open(host.cache().join(build).join("rlaunch"));
+    file.unwrap().set_len(20).unwrap();
+    let connection = host.start(&agents).await.unwrap();
+    assert!(connection.notes.iter().any(|note| note.contains("pushed")));
+    converse(connection).await;
+}
+
+#[tokio::test]
 async fn old_builds_are_dropped_by_a_push() {
     let host = Host::new("/bin/sh");
     for index in 0..7 {

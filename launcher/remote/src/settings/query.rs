@@ -63,7 +63,11 @@ async fn ask(
         .args(target_arguments(target, options))
         .arg("--")
         .arg(&target.name);
-    command.stdin(Stdio::null()).kill_on_drop(true);
+    // The terminal's ^C is the launcher's to handle.
+    command
+        .stdin(Stdio::null())
+        .process_group(0)
+        .kill_on_drop(true);
     let output = match timeout(QUERY_MAX, command.output()).await {
         Ok(Ok(output)) => output,
         Ok(Err(error)) if error.kind() == ErrorKind::NotFound => return Ok(None),

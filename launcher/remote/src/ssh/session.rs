@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use ssh2::{ErrorCode, MethodType, Session};
@@ -221,8 +222,7 @@ fn check_host_key(
             })
         }
         Verdict::Unknown if plan.accept_new || settings.strict != Strict::Yes => {
-            learn(settings, key)
-                .map(|place| Some(format!("key {key_type} {fingerprint} added to {place}")))
+            Ok(learn(settings, key, &format!("{key_type} {fingerprint}")))
         }
         Verdict::Unknown => {
             let learn = keyscan(settings, &key_type);
@@ -235,19 +235,24 @@ fn check_host_key(
     }
 }
 
-fn learn(settings: &Settings, key: &[u8]) -> Result<String, ReachCause> {
-    let Some(file) = settings.known_hosts.first() else {
-        return Ok("nothing: there is no known_hosts file in the settings".into());
-    };
+/// Adds the key; where that fails the host is still the one that was to be accepted, as ssh sees
+/// it. No note if the user's settings keep no record.
+fn learn(settings: &Settings, key: &[u8], shown: &str) -> Option<String> {
+    let file = settings
+        .known_hosts
+        .first()
+        .filter(|file| *file != Path::new("/dev/null"))?;
     let (hostname, port) = known_as(settings);
     let name = known_hosts::name_of(hostname, port);
-    known_hosts::add(file, &name, key, settings.hash_known_hosts).map_err(|error| {
-        ReachCause::File {
-            path: file.clone(),
-            reason: error.to_string(),
-        }
-    })?;
-    Ok(file.display().to_string())
+    Some(
+        match known_hosts::add(file, &name, key, settings.hash_known_hosts) {
+            Ok(()) => format!("key {shown} added to {}", file.display()),
+            Err(error) => format!(
+                "key {shown} accepted, but not added to {}: {error}",
+                file.display()
+            ),
+        },
+    )
 }
 
 /// The line that adds the key.
