@@ -9,4 +9,5 @@ mod endings;
 mod environment;
 mod faults;
 mod kills;
+mod output;
 mod train;

@@ -70,3 +70,39 @@ fn eight_ranks_on_four_hosts() {
         eight_losses[4], eight["accuracy"]
     );
 }
+
+/// An unmodified torch script over two hosts: torch's own store and gloo meet at our MASTER_ADDR
+/// and MASTER_PORT, past the decoys.
+#[test]
+fn torch_over_two_hosts() {
+    let Some(torch) = std::env::var_os("RLAUNCH_TEST_TORCH") else {
+        eprintln!("SKIPPED: RLAUNCH_TEST_TORCH names no python with torch");
+        return;
+    };
+    let torch = Path::new(&torch);
+    let Some(cluster) = cluster_with(2, |options| share_python(options, torch)) else {
+        return;
+    };
+    let python = torch.to_str().expect("a path in UTF-8");
+    let words = [
+        "-np",
+        "2",
+        "-H",
+        "node1,node2",
+        "--python",
+        python,
+        "examples/ddp_train.py",
+        "--json",
+        "--epochs",
+        "2",
+    ];
+    let finished = run_well(&cluster, &words);
+    let last = finished.stdout.lines().last().unwrap_or_default();
+    let result: serde_json::Value =
+        serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {}", finished.report()));
+    assert_eq!(
+        (&result["ranks"], &result["weights_identical"]),
+        (&2.into(), &true.into())
+    );
+    println!("torch: {last}");
+}
