@@ -15,7 +15,8 @@ use rlaunch_wire::PROTOCOL;
 use rlaunch_wire::rank::{Hello, Join, ToAgentMessage, ToRank, ToRankMessage, Welcome};
 
 use crate::config::{Config, Rendezvous};
-use crate::control::{ControlLink, Framed, Stream, poll_descriptors, to_agent};
+use crate::control::{ControlLink, to_agent};
+use crate::framed::{Framed, Stream, poll_descriptors};
 use crate::interrupt::is_interrupted;
 use crate::leader::Leader;
 use crate::{Error, leader};

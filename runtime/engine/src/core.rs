@@ -235,7 +235,7 @@ impl Core {
                 .into_iter()
                 .map(|fd| (fd, libc::POLLIN))
                 .collect();
-            crate::control::poll_descriptors(&descriptors, left);
+            crate::framed::poll_descriptors(&descriptors, left);
             self.poll_control(during);
         }
     }

@@ -7,8 +7,8 @@ use prost::Message;
 use rlaunch_transport::shm::State;
 use rlaunch_wire::Descriptor;
 
-use crate::control::poll_descriptors;
 use crate::core::Core;
+use crate::framed::poll_descriptors;
 use crate::{Error, Rank};
 use rlaunch_wire::notice::{Notice, NoticeKind, Waiting, descriptor};
 

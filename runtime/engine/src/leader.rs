@@ -12,7 +12,8 @@ use rlaunch_wire::rank::{Refused, ToAgent, ToAgentMessage, ToRank, ToRankMessage
 
 use crate::Error;
 use crate::card::Card;
-use crate::control::{ControlLink, Framed, Stream, poll_descriptors};
+use crate::control::ControlLink;
+use crate::framed::{Framed, Stream, poll_descriptors};
 use crate::interrupt::is_interrupted;
 
 /// Rank 0 while the others come.

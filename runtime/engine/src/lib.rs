@@ -31,6 +31,7 @@ mod core;
 mod element;
 mod error;
 mod flat;
+mod framed;
 mod health;
 mod interpret;
 mod interrupt;

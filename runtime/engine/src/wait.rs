@@ -11,8 +11,8 @@ use rlaunch_transport::Progress;
 use rlaunch_wire::Descriptor;
 
 use crate::Error;
-use crate::control::poll_descriptors;
 use crate::core::Core;
+use crate::framed::poll_descriptors;
 use crate::interrupt::is_interrupted;
 
 /// Something that takes several polls.

@@ -342,7 +342,8 @@ fn bench_when_asked() {
         return;
     }
     for transport in ["shm", "tcp"] {
-        let mut ranks = start(2, 2, transport, "bench", &[]);
+        let world = std::env::var("TEST_WORLD").map_or(2, |text| text.parse().unwrap());
+        let mut ranks = start(world, world, transport, "bench", &[]);
         loop {
             let line = ranks[0].line();
             if line.is_empty() {
