@@ -4,6 +4,7 @@
 //! ask it. It ends at `down`.
 
 mod ask;
+mod bench;
 mod keep;
 
 use rlaunch_harness::{Options, Where};
@@ -23,6 +24,8 @@ hosts [--name NAME] <command>
         split HOST,… HOST,… | join
   down              all of it gone
   keep N …          as up, but stays in the foreground
+  bench [N] [--rounds R] [--mpirun PATH]
+                    time until a program has run on N new hosts, against mpirun
 
 --name: several clusters at a time; they may have the same addresses. Default: hand.
 ";
@@ -54,6 +57,7 @@ fn run(name: &str, words: &[String]) -> Result<ExitCode, String> {
         ["exec", host, "--", command @ ..] | ["exec", host, command @ ..] => {
             ask::exec(name, host, command)
         }
+        ["bench", rest @ ..] => bench::Bench::parse(rest)?.run(),
         ["list"] => ask::show(name, &["list"]),
         ["fault", fault @ ..] if !fault.is_empty() => {
             let request: Vec<&str> = std::iter::once("fault")
