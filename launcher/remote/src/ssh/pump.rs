@@ -18,8 +18,10 @@ use crate::diagnostics::Lines;
 const BUFFER_BYTES: usize = 256 * 1024;
 /// So that firewalls do not forget a quiet connection.
 const KEEPALIVE_SECONDS: u32 = 15;
-/// After the launcher has closed its side, the host may take this long to end.
-const LINGER_MAX: Duration = Duration::from_secs(2);
+/// After the launcher has closed its side, the host may take this long to end by itself.
+const LINGER_MAX: Duration = Duration::from_secs(1);
+/// For each of the last words of the protocol.
+const GOODBYE_MAX_MS: u32 = 300;
 
 /// Bytes on their way in one direction.
 struct Flow {
@@ -179,8 +181,7 @@ impl Pump<'_> {
 
     /// Closes the channel and asks how the command ended; bounded, for the host may be gone.
     fn status(&mut self) -> String {
-        self.session
-            .set_timeout(u32::try_from(LINGER_MAX.as_millis()).unwrap_or(2000));
+        self.session.set_timeout(GOODBYE_MAX_MS);
         self.session.set_blocking(true);
         let _ = self.channel.close();
         let _ = self.channel.wait_close();
