@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
-use crate::keeper::{self, KeeperEnd};
+use crate::keeper::{self, Inherited, KeeperEnd};
 use crate::service::AgentService;
 use crate::sys;
 
@@ -72,7 +72,10 @@ fn parse(mut args: impl Iterator<Item = OsString>) -> Result<String, String> {
 fn run(build: &str) -> io::Result<()> {
     let stream = Stream::take_standard()?;
     // ^C and ^Z at the launcher's terminal are for the launcher to pass on.
-    let hangup_ignored = sys::is_ignored(libc::SIGHUP);
+    let inherited = Inherited {
+        hangup_ignored: sys::is_ignored(libc::SIGHUP),
+        descriptor_limit: raise_descriptor_limit()?,
+    };
     nix::unistd::setsid().ok();
     for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP, libc::SIGTSTP] {
         sys::ignore(signal);
@@ -80,9 +83,7 @@ fn run(build: &str) -> io::Result<()> {
     // Should the keeper be killed, what hung below it moves up to here.
     prctl::set_child_subreaper(true)?;
     prctl::set_name(c"rlaunch-agent")?;
-    let keeper = keeper::fork(hangup_ignored)?;
-    // After the fork: ranks get the limit as it was.
-    raise_descriptor_limit();
+    let keeper = keeper::fork(inherited)?;
     stream.write_all(greeting(build).as_bytes())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -111,11 +112,12 @@ async fn serve(stream: Stream, keeper: KeeperEnd) -> io::Result<()> {
     Ok(())
 }
 
-fn raise_descriptor_limit() {
-    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        // Two pipes and a socket for each rank; where it fails, starting a rank says so.
-        setrlimit(Resource::RLIMIT_NOFILE, hard, hard).ok();
-    }
+/// To what is allowed: two pipes and a socket for each rank. Gives what it was.
+fn raise_descriptor_limit() -> io::Result<(u64, u64)> {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    // Where it fails, starting a rank too many says so.
+    setrlimit(Resource::RLIMIT_NOFILE, hard, hard).ok();
+    Ok((soft, hard))
 }
 
 /// The launcher's byte stream.

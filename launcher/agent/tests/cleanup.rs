@@ -1,4 +1,5 @@
 //! Nothing is left: whoever dies, and however. Each case several times, for races.
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 mod common;
 

@@ -1,6 +1,7 @@
 //! The ranks' socket: hello, join, world, broadcasts, failures, leave.
 //!
 //! The test plays the ranks itself, from outside: the socket's name comes from a real rank.
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 mod common;
 
@@ -100,19 +101,25 @@ async fn joined(job: &mut Job, wanted: u32) -> Vec<u8> {
     .await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ranks_join_and_hear_of_the_world_and_of_each_other() {
-    let mut agent = Agent::start().await;
-    let (mut job, name) = start(&mut agent).await;
-    let mut ranks = [Rank::hello(&name, 0), Rank::hello(&name, 1)];
-    for (number, rank) in ranks.iter_mut().enumerate() {
+/// Both ranks of this host, joined.
+async fn join(job: &mut Job, name: &str) -> [Rank; 2] {
+    let mut ranks = [Rank::hello(name, 0), Rank::hello(name, 1)];
+    for (number, rank) in (0..).zip(&mut ranks) {
         rank.welcome();
         rank.say(Say::Join(Join {
-            card: vec![u8::try_from(number).unwrap(); 3],
+            card: vec![number; 3],
         }));
     }
-    assert_eq!(joined(&mut job, 0).await, [0; 3]);
-    assert_eq!(joined(&mut job, 1).await, [1; 3]);
+    assert_eq!(joined(job, 0).await, [0; 3]);
+    assert_eq!(joined(job, 1).await, [1; 3]);
+    ranks
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ranks_join_and_hear_of_the_world_and_leave() {
+    let mut agent = Agent::start().await;
+    let (mut job, name) = start(&mut agent).await;
+    let mut ranks = join(&mut job, &name).await;
     let cards = vec![vec![0; 3], vec![1; 3], vec![9; 3]];
     let sent = cards.iter().map(|card| card.clone().into()).collect();
     job.send(ToAgentMessage::World(v1::World { cards: sent }))
@@ -125,6 +132,31 @@ async fn ranks_join_and_hear_of_the_world_and_of_each_other() {
             }))
         );
     }
+    ranks[1].say(Say::Leave(Leave {}));
+    let left = job
+        .hear(|message| match message {
+            Message::Left(left) => Some(left.rank),
+            _ => None,
+        })
+        .await;
+    assert_eq!(left, 1);
+    let mut status = WorkerServiceClient::new(agent.channel.clone());
+    let reply = status.status(StatusRequest {}).await.unwrap().into_inner();
+    let states: Vec<&str> = reply.ranks.iter().map(|rank| rank.state.as_str()).collect();
+    assert_eq!((reply.world_size, states), (3, vec!["joined", "left"]));
+    assert!(
+        reply
+            .ranks
+            .iter()
+            .all(|rank| rank.pid > 0 && rank.last_heard_us > 0)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_one_rank_says_all_others_hear() {
+    let mut agent = Agent::start().await;
+    let (mut job, name) = start(&mut agent).await;
+    let mut ranks = join(&mut job, &name).await;
     // From a rank: to the other one here, and to the launcher for the rest, in the true name.
     ranks[0].say(Say::Broadcast(Broadcast {
         from: 77,
@@ -149,6 +181,21 @@ async fn ranks_join_and_hear_of_the_world_and_of_each_other() {
         payload: payload.clone().into(),
     };
     job.send(ToAgentMessage::Broadcast(other)).await;
+    for rank in &mut ranks {
+        let broadcast = Broadcast {
+            from: 2,
+            payload: payload.clone(),
+        };
+        assert_eq!(rank.hear(), Some(Hear::Broadcast(broadcast)));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_peers_failure_is_told_to_all_and_to_who_comes_later() {
+    let mut agent = Agent::start().await;
+    let (job, name) = start(&mut agent).await;
+    let mut early = Rank::hello(&name, 0);
+    early.welcome();
     let (host, cause) = ("h2".to_owned(), "killed".to_owned());
     let failed = v1::PeerFailed {
         rank: 2,
@@ -157,30 +204,16 @@ async fn ranks_join_and_hear_of_the_world_and_of_each_other() {
         cause: cause.clone(),
     };
     job.send(ToAgentMessage::PeerFailed(failed)).await;
-    for rank in &mut ranks {
-        let broadcast = Broadcast {
-            from: 2,
-            payload: payload.clone(),
-        };
-        assert_eq!(rank.hear(), Some(Hear::Broadcast(broadcast)));
-        let failed = PeerFailed {
-            rank: 2,
-            host: host.clone(),
-            pid: 5,
-            cause: cause.clone(),
-        };
-        assert_eq!(rank.hear(), Some(Hear::PeerFailed(failed)));
-    }
-    ranks[1].say(Say::Leave(Leave {}));
-    job.hear(|message| match message {
-        Message::Left(left) => Some(assert_eq!(left.rank, 1)),
-        _ => None,
-    })
-    .await;
-    let mut status = WorkerServiceClient::new(agent.channel.clone());
-    let reply = status.status(StatusRequest {}).await.unwrap().into_inner();
-    let states: Vec<&str> = reply.ranks.iter().map(|rank| rank.state.as_str()).collect();
-    assert_eq!((reply.world_size, states), (3, vec!["joined", "left"]));
+    let failed = Some(Hear::PeerFailed(PeerFailed {
+        rank: 2,
+        host,
+        pid: 5,
+        cause,
+    }));
+    assert_eq!(early.hear(), failed);
+    let mut late = Rank::hello(&name, 1);
+    late.welcome();
+    assert_eq!(late.hear(), failed);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,11 +1,12 @@
 //! Output: whole lines, stamps, partial lines, credit.
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 mod common;
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use common::{Agent, Job, assert_nothing_left, code, sh};
+use common::{Agent, Job, assert_nothing_left, code, launch, sh};
 use rlaunch_control::v1::from_agent::Message;
 use rlaunch_control::v1::{Output, OutputStream};
 
@@ -187,10 +188,12 @@ async fn a_grandchild_that_holds_the_pipe_does_not_hold_the_job() {
     assert_nothing_left(&job.mark);
 }
 
+/// So many that agent and keeper fill each other's queue.
 #[tokio::test]
 async fn many_ranks_on_one_host() {
+    const RANKS: u32 = 400;
     let mut agent = Agent::start().await;
-    let mut job = agent.run(sh(64, "echo $RANK; exit 0")).await;
+    let mut job = agent.run(launch(RANKS, &["printenv", "RANK"])).await;
     job.finish().await;
     let mut seen: HashMap<u32, Vec<u8>> = HashMap::new();
     for output in outputs(&job) {
@@ -198,7 +201,7 @@ async fn many_ranks_on_one_host() {
             .or_default()
             .extend_from_slice(&output.data);
     }
-    for rank in 0..64 {
+    for rank in 0..RANKS {
         assert_eq!(seen[&rank], format!("{rank}\n").into_bytes());
     }
 }

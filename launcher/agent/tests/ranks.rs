@@ -1,4 +1,5 @@
 //! Ranks: how they start, what they find, how they end.
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 mod common;
 

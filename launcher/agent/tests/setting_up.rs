@@ -1,4 +1,5 @@
 //! Before the job: survey, the Python module's installation, the proven address and held port.
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 mod common;
 

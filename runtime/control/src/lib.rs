@@ -10,6 +10,7 @@ mod stream;
 /// Messages, clients and servers made from `proto/`.
 #[allow(
     clippy::all,
+    clippy::too_many_lines,
     clippy::allow_attributes_without_reason,
     unused_qualifications,
     unreachable_pub,

@@ -30,7 +30,7 @@ pub fn parse(snapshot: &Snapshot) -> Machine {
     }
 }
 
-/// Counts `Cpus_allowed_list:	0-3,8`.
+/// Counts the cores of the line `Cpus_allowed_list: 0-3,8`.
 fn usable_cores(status: &str) -> u32 {
     let list = status
         .lines()

@@ -1,7 +1,9 @@
 //! The agent's side of the keeper's socket.
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::io::unix::AsyncFd;
 
@@ -12,6 +14,9 @@ use crate::sys;
 
 pub(crate) struct KeeperLink {
     socket: AsyncFd<OwnedFd>,
+    /// Heard while an order waited to be sent: the keeper, telling of hundreds of ranks, may wait
+    /// for this side just then.
+    early: Mutex<VecDeque<Event>>,
     pub(crate) pid: i32,
 }
 
@@ -21,6 +26,7 @@ impl KeeperLink {
         set_nonblocking(&end.socket)?;
         Ok(Self {
             socket: sys::async_fd(end.socket)?,
+            early: Mutex::default(),
             pid: end.pid,
         })
     }
@@ -45,17 +51,38 @@ impl KeeperLink {
     async fn send(&self, order: Order, descriptors: &[&OwnedFd]) -> io::Result<()> {
         let message = ToKeeper { order: Some(order) };
         loop {
-            let mut ready = self.socket.writable().await?;
-            let sent =
-                ready.try_io(|socket| messages::send(socket.get_ref(), &message, descriptors));
-            if let Ok(sent) = sent {
-                return sent;
+            tokio::select! {
+                ready = self.socket.writable() => {
+                    let send = |socket: &AsyncFd<_>| {
+                        messages::send(socket.get_ref(), &message, descriptors)
+                    };
+                    if let Ok(sent) = ready?.try_io(send) {
+                        return sent;
+                    }
+                }
+                event = self.fresh_event() => match event {
+                    Some(event) => self.early().push_back(event),
+                    None => return Err(io::ErrorKind::BrokenPipe.into()),
+                },
             }
         }
     }
 
+    fn early(&self) -> MutexGuard<'_, VecDeque<Event>> {
+        // Nothing can panic between a change's parts.
+        self.early.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The next event; none if the keeper is gone. Nothing is lost if the future is dropped.
     pub(crate) async fn event(&self) -> Option<Event> {
+        let early = self.early().pop_front();
+        match early {
+            Some(event) => Some(event),
+            None => self.fresh_event().await,
+        }
+    }
+
+    async fn fresh_event(&self) -> Option<Event> {
         loop {
             let mut ready = self.socket.readable().await.ok()?;
             let received = ready.try_io(|socket| messages::receive::<FromKeeper>(socket.get_ref()));

@@ -52,9 +52,8 @@ pub(crate) struct Context {
 
 /// Runs the job; returns once its processes are gone and the launcher's stream has ended.
 pub(crate) async fn run(mut inbound: Streaming<ToAgent>, context: Context) {
-    let launch = match tokio::time::timeout(LAUNCH_TIMEOUT, first(&mut inbound)).await {
-        Ok(Some(launch)) => launch,
-        _ => return,
+    let Ok(Some(launch)) = tokio::time::timeout(LAUNCH_TIMEOUT, first(&mut inbound)).await else {
+        return;
     };
     match state::Job::start(launch, context).await {
         Ok(mut job) => {

@@ -56,9 +56,9 @@ pub(crate) async fn run(
         read,
         buffer: BytesMut::new(),
     };
-    let hello = match tokio::time::timeout(HELLO_TIMEOUT, reader.message()).await {
-        Ok(Ok(Some(ToAgentMessage::Hello(hello)))) => hello,
-        _ => return,
+    let said = tokio::time::timeout(HELLO_TIMEOUT, reader.message()).await;
+    let Ok(Ok(Some(ToAgentMessage::Hello(hello)))) = said else {
+        return;
     };
     let (queue, queued) = mpsc::unbounded_channel();
     let (drain, drains) = mpsc::unbounded_channel();

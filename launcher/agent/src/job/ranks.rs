@@ -11,7 +11,7 @@ use std::os::unix::net::{SocketAddr, UnixListener as StdListener};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use prost::bytes::Bytes;
-use rlaunch_wire::rank::ToRankMessage;
+use rlaunch_wire::rank::{PeerFailed, ToRankMessage};
 use tokio::net::UnixListener;
 use tokio::sync::{mpsc, oneshot};
 
@@ -40,7 +40,14 @@ pub(crate) enum RankEvent {
 
 /// Who is connected; shared between the connections and the driver.
 #[derive(Clone)]
-pub(crate) struct Ranks(Arc<Mutex<BTreeMap<u32, Member>>>);
+pub(crate) struct Ranks(Arc<Mutex<Members>>);
+
+#[derive(Default)]
+struct Members {
+    by_rank: BTreeMap<u32, Member>,
+    /// For those that come later; one for each rank of the job at most.
+    failures: BTreeMap<u32, Bytes>,
+}
 
 #[derive(Default)]
 struct Member {
@@ -59,12 +66,14 @@ pub(crate) struct Connected {
 
 impl Ranks {
     pub(crate) fn new(ranks: impl Iterator<Item = u32>) -> Self {
-        Self(Arc::new(Mutex::new(
-            ranks.map(|rank| (rank, Member::default())).collect(),
-        )))
+        let by_rank = ranks.map(|rank| (rank, Member::default())).collect();
+        Self(Arc::new(Mutex::new(Members {
+            by_rank,
+            ..Members::default()
+        })))
     }
 
-    fn members(&self) -> MutexGuard<'_, BTreeMap<u32, Member>> {
+    fn members(&self) -> MutexGuard<'_, Members> {
         // A panic of another task while it held this left nothing half done.
         self.0
             .lock()
@@ -74,7 +83,8 @@ impl Ranks {
     /// Enters a connection, or says why not.
     pub(crate) fn enter(&self, rank: u32, pid: u32, connected: Connected) -> Result<(), String> {
         let mut members = self.members();
-        let Some(member) = members.get_mut(&rank) else {
+        let Members { by_rank, failures } = &mut *members;
+        let Some(member) = by_rank.get_mut(&rank) else {
             return Err(format!("this host has no rank {rank} of the job"));
         };
         if member.joined || member.connection.is_some() {
@@ -82,6 +92,9 @@ impl Ranks {
                 "rank {rank} has joined already, as process {}: one process of a rank may call init",
                 member.pid
             ));
+        }
+        for failure in failures.values() {
+            connected.queue(failure);
         }
         member.pid = pid;
         member.connection = Some(connected);
@@ -91,13 +104,14 @@ impl Ranks {
     /// The first join of this rank?
     pub(crate) fn join(&self, rank: u32) -> bool {
         self.members()
+            .by_rank
             .get_mut(&rank)
             .is_some_and(|member| !std::mem::replace(&mut member.joined, true))
     }
 
     /// Its connection has ended.
     pub(crate) fn disconnect(&self, rank: u32) {
-        if let Some(member) = self.members().get_mut(&rank) {
+        if let Some(member) = self.members().by_rank.get_mut(&rank) {
             member.connection = None;
         }
     }
@@ -107,7 +121,7 @@ impl Ranks {
     pub(crate) fn tell_all(&self, message: &ToRankMessage, except: Option<u32>) -> Vec<u32> {
         let frame = rank_connection::frame(message);
         let mut cut_off = Vec::new();
-        for (rank, member) in self.members().iter_mut() {
+        for (rank, member) in self.members().by_rank.iter_mut() {
             let told = |connected: &Connected| connected.queue(&frame);
             if Some(*rank) != except && !member.connection.as_ref().is_none_or(told) {
                 member.connection = None;
@@ -117,11 +131,18 @@ impl Ranks {
         cut_off
     }
 
+    /// A rank that connects after a failure of a peer hears of it right after its welcome.
+    pub(crate) fn remember_failure(&self, failed: &PeerFailed) {
+        let frame = rank_connection::frame(&ToRankMessage::PeerFailed(failed.clone()));
+        self.members().failures.insert(failed.rank, frame);
+    }
+
     /// Lets the rank's connection take what the dead rank sent last: a Leave before its exit.
     pub(crate) async fn drain(&self, rank: u32) {
         let (sender, drained) = oneshot::channel();
         let asked = self
             .members()
+            .by_rank
             .get(&rank)
             .and_then(|member| member.connection.as_ref())
             .is_some_and(|connected| connected.drain.send(sender).is_ok());

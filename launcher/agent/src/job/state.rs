@@ -28,6 +28,9 @@ use crate::sweep;
 /// Joins and leaves that wait for the decider; a rank waits beyond.
 const RANK_EVENTS_MAX: usize = 256;
 
+/// For a dead rank's socket to be read to its end.
+const LAST_WORDS_MAX: Duration = Duration::from_secs(1);
+
 pub(super) struct Job {
     keeper: KeeperLink,
     outgoing: Outgoing,
@@ -217,6 +220,7 @@ impl Job {
                     pid,
                     cause,
                 };
+                self.ranks.remember_failure(&message);
                 self.tell_ranks(&ToRankMessage::PeerFailed(message));
             }
             ToAgentMessage::Broadcast(broadcast) => {
@@ -320,10 +324,7 @@ impl Job {
 
     async fn exited(&mut self, rank: u32, pid: i32, status: i32, time_us: i64, by_us: bool) {
         // Its last words to the agent come before its death: a Leave makes the death orderly.
-        self.ranks.drain(rank).await;
-        while let Ok(event) = self.rank_events.try_recv() {
-            self.rank_says(event);
-        }
+        self.hear_last_words(rank).await;
         self.ended(rank);
         let how = if libc::WIFSIGNALED(status) {
             exited::How::Signal(libc::WTERMSIG(status))
@@ -338,6 +339,20 @@ impl Job {
             host_time_us: time_us,
             by_us,
         }));
+    }
+
+    /// Bounded: its connection may wait for a launcher that is slow to take what it relays.
+    async fn hear_last_words(&mut self, rank: u32) {
+        let ranks = self.ranks.clone();
+        let mut drained = std::pin::pin!(tokio::time::timeout(LAST_WORDS_MAX, ranks.drain(rank)));
+        loop {
+            tokio::select! {
+                biased;
+                // Taken meanwhile, for the connection may wait for room among them.
+                Some(event) = self.rank_events.recv() => self.rank_says(event),
+                _ = &mut drained => return,
+            }
+        }
     }
 
     fn ended(&mut self, rank: u32) {

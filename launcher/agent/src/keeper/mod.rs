@@ -32,8 +32,16 @@ pub(crate) struct KeeperEnd {
     pub(crate) pid: i32,
 }
 
+/// What the agent found at its own start and changed for itself, for the ranks to have again.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Inherited {
+    pub(crate) hangup_ignored: bool,
+    /// Soft and hard limit of open descriptors.
+    pub(crate) descriptor_limit: (u64, u64),
+}
+
 /// Forks the keeper. Only while this process has one thread.
-pub(crate) fn fork(hangup_ignored: bool) -> io::Result<KeeperEnd> {
+pub(crate) fn fork(inherited: Inherited) -> io::Result<KeeperEnd> {
     let (ours, theirs) = socketpair(
         AddressFamily::Unix,
         SockType::SeqPacket,
@@ -49,15 +57,15 @@ pub(crate) fn fork(hangup_ignored: bool) -> io::Result<KeeperEnd> {
             // All that the agent has open is given up without running its destructors: the
             // numbers are closed below, and may be used again by then.
             std::mem::forget(ours);
-            run_child(theirs, hangup_ignored)
+            run_child(theirs, inherited)
         }
     }
 }
 
-fn run_child(socket: OwnedFd, hangup_ignored: bool) -> ! {
+fn run_child(socket: OwnedFd, inherited: Inherited) -> ! {
     let run = std::panic::AssertUnwindSafe(|| {
         let socket = settle(socket)?;
-        run::run(socket, hangup_ignored)
+        run::run(socket, inherited)
     });
     let code = match std::panic::catch_unwind(run) {
         Ok(Ok(())) => 0,

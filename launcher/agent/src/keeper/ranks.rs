@@ -5,9 +5,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use nix::libc;
 
+use super::Inherited;
 use super::messages::{Event, Exited, Failed, Plan, Started, Stopped};
 use super::spawn::{self, Child, Failure, Step};
 use crate::clock::now_us;
+
+/// The system's own bound of a path.
+const PATH_MAX_BYTES: usize = 4096;
 
 pub(super) struct Rank {
     number: u32,
@@ -28,10 +32,12 @@ impl Rank {
         number: u32,
         plan: Plan,
         standard: &[OwnedFd; 3],
-        hangup_ignored: bool,
+        inherited: Inherited,
     ) -> Result<Self, Event> {
-        let program = plan.argv.first().cloned().unwrap_or_default();
-        match spawn::spawn(&plan, standard, hangup_ignored) {
+        // A longer one is no path that the system would take; the message has a bound.
+        let clip = |path: &[u8]| path[..path.len().min(PATH_MAX_BYTES)].to_vec();
+        let program = clip(plan.argv.first().map(Vec::as_slice).unwrap_or_default());
+        match spawn::spawn(&plan, standard, inherited) {
             Ok(Child { pid, outcome }) => Ok(Self {
                 number,
                 pid,
@@ -40,7 +46,7 @@ impl Rank {
                 ended: false,
                 sent: 0,
                 program,
-                directory: plan.directory,
+                directory: clip(&plan.directory),
             }),
             Err(error) => Err(Event::Failed(Failed {
                 rank: number,

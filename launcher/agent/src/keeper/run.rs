@@ -10,6 +10,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
+use super::Inherited;
 use super::messages::{self, Event, FromKeeper, Gone, Leftover, Order, ToKeeper};
 use super::ranks::Rank;
 use crate::processes::{Process, descendants};
@@ -25,7 +26,7 @@ const LEFTOVER_KILL_MAX: Duration = Duration::from_secs(2);
 const LEFTOVERS_NAMED_MAX: usize = 64;
 
 /// Serves the agent until nothing is left and the agent is gone.
-pub(super) fn run(socket: OwnedFd, hangup_ignored: bool) -> io::Result<()> {
+pub(super) fn run(socket: OwnedFd, inherited: Inherited) -> io::Result<()> {
     // What is blocked here is unblocked in each child. HUP, INT and the like say nothing to the
     // keeper; TERM ends the job.
     SigSet::all().thread_set_mask()?;
@@ -36,7 +37,7 @@ pub(super) fn run(socket: OwnedFd, hangup_ignored: bool) -> io::Result<()> {
     let mut keeper = Keeper {
         socket: Some(socket),
         signals,
-        hangup_ignored,
+        inherited,
         ranks: Vec::new(),
         sealed: false,
         no_children: true,
@@ -73,7 +74,7 @@ struct Keeper {
     /// None once the agent is gone.
     socket: Option<OwnedFd>,
     signals: SignalFd,
-    hangup_ignored: bool,
+    inherited: Inherited,
     ranks: Vec<Rank>,
     sealed: bool,
     /// As waitpid said last.
@@ -190,8 +191,8 @@ impl Keeper {
             .map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
         let plan = messages::unpack(plan)?;
         if self.phase != Phase::Running {
-            let path = plan.argv.into_iter().next().unwrap_or_default();
-            let (what, errno) = ("fork".to_owned(), libc::ECANCELED);
+            let (what, path) = ("fork".to_owned(), Vec::new());
+            let errno = libc::ECANCELED;
             self.tell(Event::Failed(messages::Failed {
                 rank,
                 what,
@@ -200,7 +201,7 @@ impl Keeper {
             }));
             return Ok(());
         }
-        match Rank::start(rank, plan, &standard, self.hangup_ignored) {
+        match Rank::start(rank, plan, &standard, self.inherited) {
             Ok(rank) => {
                 self.ranks.push(rank);
                 self.no_children = false;

@@ -12,8 +12,10 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::libc;
+use nix::sys::resource::{Resource, setrlimit};
 use nix::unistd::{ForkResult, pipe2};
 
+use super::Inherited;
 use super::messages::Plan;
 use crate::sys;
 
@@ -69,9 +71,9 @@ impl Failure {
 pub(super) fn spawn(
     plan: &Plan,
     standard: &[OwnedFd; 3],
-    hangup_ignored: bool,
+    inherited: Inherited,
 ) -> io::Result<Child> {
-    let prepared = Prepared::new(plan, standard, hangup_ignored)?;
+    let prepared = Prepared::new(plan, standard, inherited)?;
     let (outcome, report) = pipe2(OFlag::O_CLOEXEC)?;
     match sys::fork_single_threaded()? {
         ForkResult::Parent { child } => Ok(Child {
@@ -86,7 +88,7 @@ pub(super) fn spawn(
 struct Prepared {
     standard: [RawFd; 3],
     terminal: bool,
-    hangup_ignored: bool,
+    inherited: Inherited,
     keeper: i32,
     directory: CString,
     candidates: Vec<CString>,
@@ -95,11 +97,11 @@ struct Prepared {
 }
 
 impl Prepared {
-    fn new(plan: &Plan, standard: &[OwnedFd; 3], hangup_ignored: bool) -> io::Result<Self> {
+    fn new(plan: &Plan, standard: &[OwnedFd; 3], inherited: Inherited) -> io::Result<Self> {
         Ok(Self {
             standard: standard.each_ref().map(AsRawFd::as_raw_fd),
             terminal: plan.terminal,
-            hangup_ignored,
+            inherited,
             keeper: nix::unistd::getpid().as_raw(),
             directory: c_string(&plan.directory)?,
             candidates: c_strings(&plan.candidates)?,
@@ -136,6 +138,7 @@ impl Prepared {
             return Err(setup(Errno::ESRCH));
         }
         self.reset_signals();
+        self.reset_descriptor_limit();
         for (to, from) in (0..).zip(self.standard) {
             // SAFETY: both are open descriptors of this child; the keeper keeps 0, 1 and 2 open,
             // so `from` is none of them and no earlier turn overwrote it.
@@ -157,14 +160,20 @@ impl Prepared {
         Ok(())
     }
 
+    /// As the agent found it: some programs close every number below it one by one.
+    fn reset_descriptor_limit(&self) {
+        let (soft, hard) = self.inherited.descriptor_limit;
+        setrlimit(Resource::RLIMIT_NOFILE, soft, hard).ok();
+    }
+
     fn reset_signals(&self) {
         for signal in 1..=libc::SIGRTMAX() {
-            if !(signal == libc::SIGHUP && self.hangup_ignored) {
+            if !(signal == libc::SIGHUP && self.inherited.hangup_ignored) {
                 // SAFETY: SIG_DFL runs no code; numbers that the C library keeps are refused.
                 unsafe { libc::signal(signal, libc::SIG_DFL) };
             }
         }
-        if self.hangup_ignored {
+        if self.inherited.hangup_ignored {
             sys::ignore(libc::SIGHUP);
         }
         let mut none = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();

@@ -202,9 +202,9 @@ mod tests {
         let port = held.port();
         let store = store(AddressFamily::Inet, port).unwrap();
         let client = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        let accepted = nix::sys::socket::accept(fd(&store)).unwrap();
+        let accepted = nix::sys::socket::accept(&store).unwrap();
         // The server's side closes first, and so stays in TIME_WAIT.
-        nix::unistd::close(accepted).unwrap();
+        drop(accepted);
         drop((client, store, held));
         let held = hold(port.into()).unwrap();
         assert!(

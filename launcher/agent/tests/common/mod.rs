@@ -1,7 +1,12 @@
 //! A launcher's side for the tests: starts a real agent over a socket pair and speaks gRPC.
 //!
 //! Every wait is bounded; past the bound the test fails and says what it had heard.
-#![allow(dead_code, unreachable_pub, reason = "each test program uses its part")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    reason = "a test; each test program uses its part"
+)]
 
 use std::io::Read;
 use std::os::fd::OwnedFd;
