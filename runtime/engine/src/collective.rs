@@ -101,9 +101,8 @@ impl Core {
             return unsafe { self.flat(call, input, whole, output, part) };
         }
         // The schedule reduces in place, and the input is not ours to change.
-        let mut work = vec![0u64; whole.div_ceil(8)];
-        let work = work.as_mut_ptr().cast::<u8>();
-        // SAFETY: the input is valid for all parts, the work buffer as large and new.
+        let work = self.work(whole);
+        // SAFETY: the input is valid for all parts, the work buffer is as large and ours.
         unsafe { std::ptr::copy_nonoverlapping(input, work, whole) };
         // SAFETY: the work buffer is valid for `total` elements.
         unsafe { self.scheduled(call, work, total, whole)? };

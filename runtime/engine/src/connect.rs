@@ -103,6 +103,7 @@ pub(crate) fn connect(config: &Config) -> Result<(Place, Core), Error> {
         history: VecDeque::new(),
         programs: HashMap::new(),
         scratch: Vec::new(),
+        work: Vec::new(),
         done: Vec::new(),
     };
     Ok((place, core))
@@ -240,12 +241,13 @@ fn addresses(card: &Card, same_host: bool) -> Vec<SocketAddr> {
         .collect()
 }
 
-/// Handles on the other processes of this host. A failure to get one (another pid namespace, no
+/// Handles on the processes that share memory with this one; a stream tells of its peer's end
+/// itself, after what the peer sent. A failure to get one (another pid namespace, no
 /// kernel support) leaves the death to be told by the control link.
 fn watch_processes(me: usize, cards: &[Card]) -> Vec<(u32, OwnedFd)> {
     let mut processes = Vec::new();
     for card in cards {
-        let is_visible = card.shares_host(&cards[me])
+        let is_visible = card.shares_memory(&cards[me])
             && card.pid_namespace == cards[me].pid_namespace
             && card.pid != cards[me].pid;
         if !is_visible {

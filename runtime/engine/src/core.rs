@@ -38,6 +38,8 @@ pub(crate) struct Core {
     pub(crate) history: VecDeque<Descriptor>,
     pub(crate) programs: HashMap<(Collective, Algorithm, u32), Arc<Program>>,
     pub(crate) scratch: Vec<u64>,
+    /// Input of a reduction that must not change it.
+    pub(crate) work: Vec<u64>,
     /// Flags of the interpreter, kept to be allocated once.
     pub(crate) done: Vec<bool>,
 }
@@ -49,7 +51,10 @@ pub(crate) struct Peer {
     pub(crate) connection: Option<Box<dyn Connection>>,
     /// Its number in the shared memory, where it is a neighbour.
     pub(crate) local: Option<u32>,
+    /// Nothing more comes from it: it said so behind all it sent.
     pub(crate) has_left: bool,
+    /// It said so over the control link, which its last messages may not have overtaken yet.
+    pub(crate) is_leaving: bool,
     /// Polls without a result since it was seen to have left.
     pub(crate) polls_since_left: u32,
     /// Control messages between the two ranks that wait for their turn.
@@ -75,6 +80,7 @@ impl Peer {
             connection: None,
             local: None,
             has_left: false,
+            is_leaving: false,
             polls_since_left: 0,
             outbox: VecDeque::new(),
             mailbox: Mailbox::default(),
@@ -200,7 +206,8 @@ impl Core {
                 if let Some(poison) = &self.poison {
                     return poison.clone();
                 }
-                if self.peers[rank as usize].has_left {
+                let departed = &self.peers[rank as usize];
+                if departed.has_left || departed.is_leaving {
                     return Error::PeerLeft {
                         peer,
                         during: during.into(),
@@ -296,10 +303,20 @@ impl Core {
 
     /// The scratch buffer, at least this large.
     pub(crate) fn scratch(&mut self, bytes: usize) -> *mut u8 {
-        let words = bytes.div_ceil(8);
-        if self.scratch.len() < words {
-            self.scratch = vec![0; words];
-        }
-        self.scratch.as_mut_ptr().cast()
+        at_least(&mut self.scratch, bytes)
     }
+
+    /// A copy of the user's input, at least this large.
+    pub(crate) fn work(&mut self, bytes: usize) -> *mut u8 {
+        at_least(&mut self.work, bytes)
+    }
+}
+
+fn at_least(buffer: &mut Vec<u64>, bytes: usize) -> *mut u8 {
+    let words = bytes.div_ceil(8);
+    if buffer.len() < words {
+        // Not grown in place: what it holds is of no use.
+        *buffer = vec![0; words];
+    }
+    buffer.as_mut_ptr().cast()
 }

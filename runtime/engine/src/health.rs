@@ -176,7 +176,12 @@ impl Core {
                 self.watch.someone_waits = true;
                 self.compare_waits();
             }
-            NoticeKind::Left(_) => from_peer.has_left = true,
+            NoticeKind::Left(_) => {
+                from_peer.is_leaving = true;
+                let stream = from_peer.connection.as_ref();
+                let is_stream = stream.is_some_and(|stream| stream.wait_descriptor().is_some());
+                from_peer.has_left |= !is_stream;
+            }
             NoticeKind::Disagreement(told) => {
                 let (Some(left), Some(right)) = (descriptor(&told.left), descriptor(&told.right))
                 else {
@@ -222,7 +227,8 @@ impl Core {
     }
 
     pub(crate) fn handle_lost_link(&mut self, during: &str) {
-        if self.watch.is_leader_link && self.peers[0].has_left {
+        let leader = &self.peers[0];
+        if self.watch.is_leader_link && (leader.has_left || leader.is_leaving) {
             // Rank 0 has finalized and relays no more; connections and processes still tell.
             return;
         }

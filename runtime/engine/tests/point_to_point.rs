@@ -136,3 +136,19 @@ fn a_wrong_length_is_an_error_that_names_both() {
     );
     assert!(errors[0].to_string().contains("rank 1"), "{}", errors[0]);
 }
+
+#[test]
+fn what_was_sent_before_finalize_arrives() {
+    for transports in [SHM, TCP] {
+        ranks(&config(3, transports), |world| {
+            let mut buffer = vec![world.rank() as i64; 10_000];
+            if world.rank() != 0 {
+                // The root is long gone when the others look.
+                std::thread::sleep(std::time::Duration::from_millis(150));
+            }
+            world.broadcast(&mut buffer, 0).unwrap();
+            assert!(buffer.iter().all(|value| *value == 0));
+            world.finalize().unwrap();
+        });
+    }
+}

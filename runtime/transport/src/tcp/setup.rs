@@ -146,6 +146,9 @@ struct Attempt {
     last: String,
 }
 
+/// Of [`Stage`].
+const STAGES: usize = 3;
+
 enum Stage {
     Resting,
     Connecting(TcpStream),
@@ -270,14 +273,20 @@ impl Attempt {
             self.last = "no answer".into();
             self.stage = Stage::Resting;
         }
-        match self.step(setup) {
-            Ok(stream) => stream,
-            Err(error) => {
-                self.last = error.to_string();
-                self.stage = Stage::Resting;
-                None
+        // Each stage leads to the next at once where it can; only then is there something to wait
+        // for.
+        for _ in 0..STAGES {
+            match self.step(setup) {
+                Ok(None) => {}
+                Ok(stream) => return stream,
+                Err(error) => {
+                    self.last = error.to_string();
+                    self.stage = Stage::Resting;
+                    return None;
+                }
             }
         }
+        None
     }
 
     fn step(&mut self, setup: &TcpSetup) -> io::Result<Option<TcpStream>> {
