@@ -5,9 +5,9 @@
 
 mod common;
 
-use common::{SHM, TCP, config, ranks};
+use common::{BOTH, SHM, TCP, config, ranks, ranks_with};
 use rlaunch_runtime::config::Transports;
-use rlaunch_runtime::{Element, Op, World};
+use rlaunch_runtime::{Config, Element, Op, World};
 
 const LENGTHS: &[usize] = &[0, 1, 2, 3, 7, 64, 255, 513, 1009, 4096, 70_001];
 const OPS: &[Op] = &[Op::Sum, Op::Prod, Op::Min, Op::Max];
@@ -126,7 +126,29 @@ fn shared_memory() {
 
 #[test]
 fn tcp() {
-    sweep(TCP, 2..=6);
+    sweep(TCP, 2..=9);
+}
+
+/// As on two hosts: some pairs share memory, the others don't.
+#[test]
+fn both_transports_in_one_world() {
+    for size in [3, 5] {
+        ranks_with(
+            &config(size, BOTH),
+            |config| Config {
+                transports: if config.rank < 2 { BOTH } else { TCP },
+                ..config
+            },
+            |world| {
+                assert_eq!(world.transports().contains(&"shm"), world.rank() < 2);
+                for length in [0, 1, 1009, 70_001] {
+                    check_all::<f64>(&world, length, Op::Sum);
+                    check_all::<i32>(&world, length, Op::Max);
+                }
+                world.finalize().unwrap();
+            },
+        );
+    }
 }
 
 #[test]

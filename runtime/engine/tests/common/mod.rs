@@ -17,6 +17,11 @@ pub(crate) const TCP: Transports = Transports {
     tcp: true,
 };
 
+pub(crate) const BOTH: Transports = Transports {
+    shm: true,
+    tcp: true,
+};
+
 /// A configuration of rank 0; the others differ in the rank alone.
 pub(crate) fn config(world_size: u32, transports: Transports) -> Config {
     // The port is free again when it is returned; a thief in between shows as an init error.
@@ -39,14 +44,23 @@ pub(crate) fn config(world_size: u32, transports: Transports) -> Config {
 
 /// Runs `body` as every rank of a world; returns the results by rank.
 pub(crate) fn ranks<R: Send>(config: &Config, body: impl Fn(World) -> R + Sync) -> Vec<R> {
+    ranks_with(config, |config| config, body)
+}
+
+/// The same with a configuration that `change` makes of each rank's.
+pub(crate) fn ranks_with<R: Send>(
+    config: &Config,
+    change: impl Fn(Config) -> Config,
+    body: impl Fn(World) -> R + Sync,
+) -> Vec<R> {
     let body = &body;
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..config.world_size)
             .map(|rank| {
-                let config = Config {
+                let config = change(Config {
                     rank,
                     ..config.clone()
-                };
+                });
                 scope.spawn(move || body(World::new(config).unwrap()))
             })
             .collect();
