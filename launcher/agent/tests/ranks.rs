@@ -84,7 +84,7 @@ async fn what_cannot_start_is_named_with_its_reason() {
         ("directory", nix::libc::ENOENT)
     );
     assert_eq!(failed.path, "/no/such/place".as_bytes());
-    let mut python = launch(1, &["x.py"]);
+    let mut python = launch(1, &["-c", "pass"]);
     python.python = Some(PythonProgram {
         interpreter: "/no/python".to_owned(),
         required: true,
@@ -94,6 +94,18 @@ async fn what_cannot_start_is_named_with_its_reason() {
         (failed.what.as_str(), &failed.path[..]),
         ("interpreter", &b"/no/python"[..])
     );
+}
+
+#[tokio::test]
+async fn an_absent_script_is_told_by_us_and_not_by_python() {
+    let mut script = launch(1, &["no-such.py"]);
+    script.python = Some(PythonProgram::default());
+    let failed = failure(&run(script).await);
+    assert_eq!(
+        (failed.what.as_str(), failed.errno),
+        ("program", nix::libc::ENOENT)
+    );
+    assert_eq!(failed.path, "no-such.py".as_bytes());
 }
 
 #[tokio::test]

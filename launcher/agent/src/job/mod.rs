@@ -7,6 +7,7 @@
 //! long as the Launch said, and when the keeper is gone.
 
 mod environment;
+mod events;
 mod keeper_link;
 mod lines;
 mod outgoing;
@@ -15,6 +16,7 @@ mod pipe;
 mod rank_connection;
 mod ranks;
 mod report;
+mod silence;
 mod spill;
 mod start;
 mod state;

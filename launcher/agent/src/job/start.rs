@@ -1,10 +1,12 @@
 //! From a Launch to processes: descriptors, environment and program of each rank, handed to the
 //! keeper.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use nix::fcntl::OFlag;
 use nix::libc;
@@ -146,6 +148,9 @@ impl Starter<'_> {
         };
         let mut argv: Vec<Vec<u8>> = self.launch.argv.iter().map(|word| word.to_vec()).collect();
         if let Some(python) = &self.launch.python {
+            if let Some(script) = self.absent_script(&argv) {
+                return Err(failed("program", script));
+            }
             let found = program::python(&python.interpreter, python.required, path);
             let named = if python.interpreter.is_empty() {
                 "python3"
@@ -165,6 +170,18 @@ impl Starter<'_> {
             directory: self.launch.directory.to_vec(),
             terminal: self.launch.pty,
         })
+    }
+
+    /// The script that Python would not find: told here, where the host and a remedy can be named.
+    /// An absent directory is the keeper's to tell.
+    fn absent_script<'a>(&self, argv: &'a [Vec<u8>]) -> Option<&'a [u8]> {
+        let script = argv.first().filter(|word| !word.starts_with(b"-"))?;
+        let directory = Path::new(OsStr::from_bytes(&self.launch.directory));
+        let path = directory.join(OsStr::from_bytes(script));
+        let absent = path
+            .metadata()
+            .is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+        (absent && directory.is_dir()).then_some(script.as_slice())
     }
 }
 

@@ -1,14 +1,12 @@
-//! The job's one decider.
+//! The job's one decider: its start, what the launcher tells it, its end.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
-use nix::libc;
 use rlaunch_control::v1::from_agent::Message;
 use rlaunch_control::v1::to_agent::Message as ToAgentMessage;
-use rlaunch_control::v1::{self, Launch, Level, ToAgent, exited};
+use rlaunch_control::v1::{self, Launch, Level, ToAgent};
 use rlaunch_wire::limits::{HEARTBEAT_PERIOD, RANK_MESSAGE_MAX_BYTES};
 use rlaunch_wire::rank::{Broadcast, PeerFailed, ToRankMessage, World};
 use tokio::sync::mpsc;
@@ -18,68 +16,33 @@ use tonic::Streaming;
 
 use super::output::Command;
 use super::ranks::{self, Facts, RankEvent, Ranks};
+use super::silence::Silence;
 use super::start::{RankIo, Starter};
 use super::{CLEANUP_MAX, Context, KeeperLink, Outgoing, next, orphan_order};
 use crate::clock::now_us;
 use crate::job::report::JobReport;
 use crate::keeper::messages::{Event, Order};
-use crate::sweep;
 
 /// Joins and leaves that wait for the decider; a rank waits beyond.
 const RANK_EVENTS_MAX: usize = 256;
 
-/// For a dead rank's socket to be read to its end.
-const LAST_WORDS_MAX: Duration = Duration::from_secs(1);
-
 pub(super) struct Job {
-    keeper: KeeperLink,
-    outgoing: Outgoing,
-    report: Arc<Mutex<JobReport>>,
-    ranks: Ranks,
-    rank_events: mpsc::Receiver<RankEvent>,
+    pub(super) keeper: KeeperLink,
+    pub(super) outgoing: Outgoing,
+    pub(super) report: Arc<Mutex<JobReport>>,
+    pub(super) ranks: Ranks,
+    pub(super) rank_events: mpsc::Receiver<RankEvent>,
     /// Serves the ranks' socket.
-    socket: JoinHandle<()>,
+    pub(super) socket: JoinHandle<()>,
     /// One for each output stream.
-    captures: JoinSet<()>,
+    pub(super) captures: JoinSet<()>,
     /// Ranks handed to the keeper that have not ended.
-    running: BTreeMap<u32, Option<i32>>,
-    ios: BTreeMap<u32, RankIo>,
-    kill_after_ms: u32,
-    silence: Silence,
+    pub(super) running: BTreeMap<u32, Option<i32>>,
+    pub(super) ios: BTreeMap<u32, RankIo>,
+    pub(super) kill_after_ms: u32,
+    pub(super) silence: Silence,
     /// No process is left, says the keeper.
-    gone: bool,
-}
-
-/// How long the launcher has said nothing, in time that this agent was awake: after a suspend of
-/// the whole machine nobody is at fault.
-struct Silence {
-    limit: Option<Duration>,
-    so_far: Duration,
-    last_tick: Instant,
-}
-
-impl Silence {
-    fn new(limit_ms: u32) -> Self {
-        let limit = (limit_ms > 0).then(|| Duration::from_millis(limit_ms.into()));
-        Self {
-            limit,
-            so_far: Duration::ZERO,
-            last_tick: Instant::now(),
-        }
-    }
-
-    fn heard(&mut self) {
-        self.so_far = Duration::ZERO;
-        self.last_tick = Instant::now();
-    }
-
-    /// At each heartbeat period: is it too long?
-    fn tick(&mut self) -> bool {
-        let now = Instant::now();
-        self.so_far += (now - self.last_tick).min(2 * HEARTBEAT_PERIOD);
-        self.last_tick = now;
-        self.limit.is_some_and(|limit| self.so_far >= limit)
-    }
+    pub(super) gone: bool,
 }
 
 impl Job {
@@ -234,158 +197,6 @@ impl Job {
         }
     }
 
-    async fn keeper_says(&mut self, event: Event) {
-        match event {
-            Event::Started(started) => {
-                let pid = started.pid.unsigned_abs();
-                self.running.insert(started.rank, Some(started.pid));
-                self.report(|report| report.set(started.rank, "running", Some(pid)));
-                let (rank, host_time_us) = (started.rank, started.time_us);
-                self.outgoing.control(Message::Started(v1::Started {
-                    rank,
-                    pid,
-                    host_time_us,
-                }));
-                self.command_all(rank, || Command::Started);
-            }
-            Event::Failed(failed) => {
-                self.ended(failed.rank);
-                self.outgoing
-                    .control(Message::LaunchFailed(v1::LaunchFailed {
-                        rank: failed.rank,
-                        what: failed.what,
-                        path: failed.path.into(),
-                        errno: failed.errno,
-                    }));
-            }
-            Event::Exited(exited) => {
-                let (pid, status) = (exited.pid, exited.status);
-                self.exited(exited.rank, pid, status, exited.time_us, exited.by_us)
-                    .await;
-            }
-            Event::Stopped(stopped) => {
-                self.outgoing.control(Message::Stopped(v1::Stopped {
-                    rank: stopped.rank,
-                    signal: stopped.signal,
-                    continued: stopped.continued,
-                }));
-            }
-            Event::Leftover(leftover) => {
-                self.outgoing.control(Message::Leftover(v1::Leftover {
-                    pid: leftover.pid.unsigned_abs(),
-                    command: leftover.command,
-                    state: leftover.state,
-                    why: leftover.why,
-                }));
-            }
-            Event::Gone(_) => self.all_gone(),
-        }
-    }
-
-    /// The ranks died with it (PDEATHSIG); what they left has moved up to this process.
-    async fn keeper_is_gone(&mut self) {
-        let text = format!(
-            "the process that starts and ends the ranks (pid {}) was killed; every rank of this \
-             host is being ended",
-            self.keeper.pid
-        );
-        self.outgoing.log(Level::Error, text);
-        let swept = tokio::task::spawn_blocking(|| {
-            let mut deaths = Vec::new();
-            let survivors = sweep::until_none_left(|pid, status| deaths.push((pid, status)));
-            (deaths, survivors)
-        });
-        let Ok((deaths, survivors)) = swept.await else {
-            self.outgoing
-                .log(Level::Error, "sweeping this host's processes failed");
-            return self.all_gone();
-        };
-        let running: Vec<_> = self
-            .running
-            .iter()
-            .map(|(rank, pid)| (*rank, *pid))
-            .collect();
-        for (rank, pid) in running {
-            let death = deaths.iter().find(|(dead, _)| Some(*dead) == pid);
-            // A rank in the middle of its start has no pid yet; KILL it was, all the same.
-            let (pid, status) = death.copied().unwrap_or((pid.unwrap_or(0), libc::SIGKILL));
-            self.exited(rank, pid, status, now_us(), false).await;
-        }
-        for survivor in survivors {
-            self.outgoing.control(Message::Leftover(v1::Leftover {
-                pid: survivor.pid.unsigned_abs(),
-                command: survivor.command,
-                state: survivor.state.to_owned(),
-                why: survivor.why,
-            }));
-        }
-        self.all_gone();
-    }
-
-    async fn exited(&mut self, rank: u32, pid: i32, status: i32, time_us: i64, by_us: bool) {
-        // Its last words to the agent come before its death: a Leave makes the death orderly.
-        self.hear_last_words(rank).await;
-        self.ended(rank);
-        let how = if libc::WIFSIGNALED(status) {
-            exited::How::Signal(libc::WTERMSIG(status))
-        } else {
-            exited::How::Code(libc::WEXITSTATUS(status))
-        };
-        self.outgoing.control(Message::Exited(v1::Exited {
-            rank,
-            pid: pid.unsigned_abs(),
-            how: Some(how),
-            core_dumped: libc::WIFSIGNALED(status) && libc::WCOREDUMP(status),
-            host_time_us: time_us,
-            by_us,
-        }));
-    }
-
-    /// Bounded: its connection may wait for a launcher that is slow to take what it relays.
-    async fn hear_last_words(&mut self, rank: u32) {
-        let ranks = self.ranks.clone();
-        let mut drained = std::pin::pin!(tokio::time::timeout(LAST_WORDS_MAX, ranks.drain(rank)));
-        loop {
-            tokio::select! {
-                biased;
-                // Taken meanwhile, for the connection may wait for room among them.
-                Some(event) = self.rank_events.recv() => self.rank_says(event),
-                _ = &mut drained => return,
-            }
-        }
-    }
-
-    fn ended(&mut self, rank: u32) {
-        self.running.remove(&rank);
-        self.report(|report| report.set(rank, "exited", None));
-        if let Some(io) = self.ios.get_mut(&rank) {
-            io.stdin = None;
-        }
-        self.command_all(rank, || Command::RankEnded);
-    }
-
-    fn all_gone(&mut self) {
-        self.gone = true;
-        for rank in std::mem::take(&mut self.running).into_keys() {
-            self.ended(rank);
-        }
-    }
-
-    fn rank_says(&self, event: RankEvent) {
-        match event {
-            RankEvent::Joined { rank, card } => {
-                self.report(|report| report.set(rank, "joined", None));
-                let card = card.into();
-                self.outgoing
-                    .control(Message::Joined(v1::Joined { rank, card }));
-            }
-            RankEvent::Left { rank } => {
-                self.report(|report| report.set(rank, "left", None));
-                self.outgoing.control(Message::Left(v1::Left { rank }));
-            }
-        }
-    }
-
     fn world(&self, world: v1::World) {
         let cards: Vec<Vec<u8>> = world.cards.iter().map(|card| card.to_vec()).collect();
         let bytes: usize = cards.iter().map(|card| card.len() + 8).sum();
@@ -434,7 +245,7 @@ impl Job {
         }
     }
 
-    fn command_all(&self, rank: u32, command: impl Fn() -> Command) {
+    pub(super) fn command_all(&self, rank: u32, command: impl Fn() -> Command) {
         for capture in self
             .ios
             .get(&rank)
@@ -480,7 +291,7 @@ impl Job {
         tokio::time::timeout(CLEANUP_MAX, gone).await.ok();
     }
 
-    fn report(&self, change: impl FnOnce(&mut JobReport)) {
+    pub(super) fn report(&self, change: impl FnOnce(&mut JobReport)) {
         change(
             &mut self
                 .report

@@ -11,6 +11,7 @@
 //!       ◄─Started, Failed, Exited, Stopped, Leftover, Gone─
 //! ```
 
+mod ending;
 pub(crate) mod messages;
 mod ranks;
 mod run;

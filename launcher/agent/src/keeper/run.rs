@@ -11,19 +11,10 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use super::Inherited;
-use super::messages::{self, Event, FromKeeper, Gone, Leftover, Order, ToKeeper};
+use super::ending::LEFTOVER_KILL_MAX;
+use super::messages::{self, Event, FromKeeper, Order, ToKeeper};
 use super::ranks::Rank;
-use crate::processes::{Process, descendants};
-use crate::sweep::{self, Survivor};
 use crate::sys::{Reaped, reap};
-
-/// After the last rank's end, what it left may finish by itself this long: a `tee` of the last
-/// lines, say.
-const LEAVE_GRACE: Duration = Duration::from_millis(500);
-/// Between TERM and KILL for what ranks left behind, at most.
-const LEFTOVER_KILL_MAX: Duration = Duration::from_secs(2);
-/// Leftovers told of by name.
-const LEFTOVERS_NAMED_MAX: usize = 64;
 
 /// Serves the agent until nothing is left and the agent is gone.
 pub(super) fn run(socket: OwnedFd, inherited: Inherited) -> io::Result<()> {
@@ -52,7 +43,7 @@ pub(super) fn run(socket: OwnedFd, inherited: Inherited) -> io::Result<()> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+pub(super) enum Phase {
     Running,
     /// All ranks have ended; what they left may finish until then.
     Leaving {
@@ -70,18 +61,18 @@ enum Phase {
     Gone,
 }
 
-struct Keeper {
+pub(super) struct Keeper {
     /// None once the agent is gone.
-    socket: Option<OwnedFd>,
-    signals: SignalFd,
-    inherited: Inherited,
-    ranks: Vec<Rank>,
-    sealed: bool,
+    pub(super) socket: Option<OwnedFd>,
+    pub(super) signals: SignalFd,
+    pub(super) inherited: Inherited,
+    pub(super) ranks: Vec<Rank>,
+    pub(super) sealed: bool,
     /// As waitpid said last.
-    no_children: bool,
-    leftover_kill: Duration,
-    phase: Phase,
-    own_pid: i32,
+    pub(super) no_children: bool,
+    pub(super) leftover_kill: Duration,
+    pub(super) phase: Phase,
+    pub(super) own_pid: i32,
 }
 
 impl Keeper {
@@ -238,164 +229,13 @@ impl Keeper {
         }
     }
 
-    fn advance(&mut self, now: Instant) {
-        let ranks_ended =
-            (self.sealed || self.socket.is_none()) && self.ranks.iter().all(|rank| rank.ended);
-        if ranks_ended && self.no_children && self.phase != Phase::Gone {
-            return self.gone();
-        }
-        match self.phase {
-            Phase::Running if ranks_ended => {
-                self.phase = Phase::Leaving {
-                    term_at: now + LEAVE_GRACE,
-                };
-            }
-            Phase::Leaving { term_at } if now >= term_at => {
-                self.name_leftovers("was left behind by a rank");
-                self.terminate(self.leftover_kill);
-            }
-            Phase::Terminating { kill_at } => {
-                let kill_at = if ranks_ended {
-                    kill_at.min(now + self.leftover_kill)
-                } else {
-                    kill_at
-                };
-                self.phase = Phase::Terminating { kill_at };
-                if now >= kill_at {
-                    if ranks_ended {
-                        self.name_leftovers("did not end by SIGTERM");
-                    }
-                    self.kill(now);
-                }
-            }
-            Phase::Killing { since, next_round } if now >= next_round => {
-                if now >= since + sweep::GIVE_UP_AFTER {
-                    self.give_up();
-                } else {
-                    self.kill_round();
-                    self.phase = Phase::Killing {
-                        since,
-                        next_round: now + sweep::ROUND_PERIOD,
-                    };
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// TERM to all below; CONT too, for a stopped process takes TERM only when it continues.
-    fn terminate(&mut self, kill_after: Duration) {
-        let asked = Instant::now() + kill_after;
-        let kill_at = match self.phase {
-            Phase::Killing { .. } | Phase::Gone => return,
-            Phase::Terminating { kill_at } => kill_at.min(asked),
-            Phase::Running | Phase::Leaving { .. } => asked,
-        };
-        self.phase = Phase::Terminating { kill_at };
-        self.note_sent(libc::SIGTERM);
-        let processes = descendants(self.own_pid);
-        for signal in [libc::SIGTERM, libc::SIGCONT] {
-            send_all(processes.iter(), signal);
-        }
-    }
-
-    fn signal_ranks(&mut self, signal: i32) {
-        if !(1..=64).contains(&signal) {
-            return;
-        }
-        self.note_sent(signal);
-        let sessions: Vec<i32> = self
-            .ranks
-            .iter()
-            .filter(|rank| !rank.ended)
-            .map(|rank| rank.pid)
-            .collect();
-        let processes = descendants(self.own_pid);
-        send_all(
-            processes
-                .iter()
-                .filter(|process| sessions.contains(&process.session)),
-            signal,
-        );
-    }
-
-    fn kill(&mut self, now: Instant) {
-        self.kill_round();
-        self.phase = Phase::Killing {
-            since: now,
-            next_round: now + sweep::ROUND_PERIOD,
-        };
-    }
-
-    fn kill_round(&mut self) {
-        self.note_sent(libc::SIGKILL);
-        sweep::kill_round(self.own_pid);
-    }
-
-    fn note_sent(&mut self, signal: i32) {
-        for rank in self.ranks.iter_mut().filter(|rank| !rank.ended) {
-            rank.note_sent(signal);
-        }
-    }
-
-    /// Nobody to report to: all goes, at once.
-    fn agent_gone(&mut self) {
-        self.socket = None;
-        if !matches!(self.phase, Phase::Killing { .. } | Phase::Gone) {
-            self.kill(Instant::now());
-        }
-    }
-
-    fn name_leftovers(&mut self, why: &str) {
-        for process in descendants(self.own_pid).iter().take(LEFTOVERS_NAMED_MAX) {
-            if !process.is_zombie() {
-                self.tell(Event::Leftover(Leftover {
-                    pid: process.pid,
-                    command: process.command(),
-                    state: process.state_name().to_owned(),
-                    why: why.to_owned(),
-                }));
-            }
-        }
-    }
-
-    fn give_up(&mut self) {
-        for survivor in sweep::survivors(self.own_pid)
-            .into_iter()
-            .take(LEFTOVERS_NAMED_MAX)
-        {
-            let Survivor {
-                pid,
-                command,
-                state,
-                why,
-            } = survivor;
-            if self.socket.is_none() {
-                eprintln!("rlaunch: process {pid} ({command}) is left: it {why}");
-            }
-            let state = state.to_owned();
-            self.tell(Event::Leftover(Leftover {
-                pid,
-                command,
-                state,
-                why,
-            }));
-        }
-        self.gone();
-    }
-
-    fn gone(&mut self) {
-        self.phase = Phase::Gone;
-        self.tell(Event::Gone(Gone {}));
-    }
-
     fn tell_all(&mut self, events: impl IntoIterator<Item = Event>) {
         for event in events {
             self.tell(event);
         }
     }
 
-    fn tell(&mut self, event: Event) {
+    pub(super) fn tell(&mut self, event: Event) {
         let Some(socket) = &self.socket else {
             return;
         };
@@ -403,11 +243,5 @@ impl Keeper {
         if messages::send(socket, &message, &[]).is_err() {
             self.agent_gone();
         }
-    }
-}
-
-fn send_all<'a>(processes: impl Iterator<Item = &'a Process>, signal: i32) {
-    for process in processes {
-        process.signal(signal).ok();
     }
 }

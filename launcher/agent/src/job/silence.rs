@@ -1,0 +1,37 @@
+//! How long the launcher has said nothing.
+
+use std::time::{Duration, Instant};
+
+use rlaunch_wire::limits::HEARTBEAT_PERIOD;
+
+/// Counts only time that this agent was awake: after a suspend of the whole machine nobody is at
+/// fault.
+pub(super) struct Silence {
+    limit: Option<Duration>,
+    so_far: Duration,
+    last_tick: Instant,
+}
+
+impl Silence {
+    pub(super) fn new(limit_ms: u32) -> Self {
+        let limit = (limit_ms > 0).then(|| Duration::from_millis(limit_ms.into()));
+        Self {
+            limit,
+            so_far: Duration::ZERO,
+            last_tick: Instant::now(),
+        }
+    }
+
+    pub(super) fn heard(&mut self) {
+        self.so_far = Duration::ZERO;
+        self.last_tick = Instant::now();
+    }
+
+    /// At each heartbeat period: is it too long?
+    pub(super) fn tick(&mut self) -> bool {
+        let now = Instant::now();
+        self.so_far += (now - self.last_tick).min(2 * HEARTBEAT_PERIOD);
+        self.last_tick = now;
+        self.limit.is_some_and(|limit| self.so_far >= limit)
+    }
+}

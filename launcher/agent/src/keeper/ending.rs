@@ -1,0 +1,184 @@
+//! How the keeper ends things: by itself after the last rank, by order, or since the agent is gone.
+//!
+//! ```text
+//! Running ─ all ranks ended ─► Leaving ─ grace ─► Terminating ─ deadline ─► Killing ─► Gone
+//!    └────────────── Terminate ───────────────────────┘                      ▲
+//!    └────────────── the agent is gone ──────────────────────────────────────┘
+//! ```
+//! Whatever the phase, Gone comes as soon as all ranks have ended and no child is left.
+
+use std::time::{Duration, Instant};
+
+use nix::libc;
+
+use super::messages::{Event, Gone, Leftover};
+use super::run::{Keeper, Phase};
+use crate::processes::{Process, descendants};
+use crate::sweep::{self, Survivor};
+
+/// After the last rank's end, what it left may finish by itself this long: a `tee` of the last
+/// lines, say.
+const LEAVE_GRACE: Duration = Duration::from_millis(500);
+/// Between TERM and KILL for what ranks left behind, at most.
+pub(super) const LEFTOVER_KILL_MAX: Duration = Duration::from_secs(2);
+/// Leftovers told of by name.
+const LEFTOVERS_NAMED_MAX: usize = 64;
+
+impl Keeper {
+    pub(super) fn advance(&mut self, now: Instant) {
+        let ranks_ended =
+            (self.sealed || self.socket.is_none()) && self.ranks.iter().all(|rank| rank.ended);
+        if ranks_ended && self.no_children && self.phase != Phase::Gone {
+            return self.gone();
+        }
+        match self.phase {
+            Phase::Running if ranks_ended => {
+                self.phase = Phase::Leaving {
+                    term_at: now + LEAVE_GRACE,
+                };
+            }
+            Phase::Leaving { term_at } if now >= term_at => {
+                self.name_leftovers("was left behind by a rank");
+                self.terminate(self.leftover_kill);
+            }
+            Phase::Terminating { kill_at } => {
+                let kill_at = if ranks_ended {
+                    kill_at.min(now + self.leftover_kill)
+                } else {
+                    kill_at
+                };
+                self.phase = Phase::Terminating { kill_at };
+                if now >= kill_at {
+                    if ranks_ended {
+                        self.name_leftovers("did not end by SIGTERM");
+                    }
+                    self.kill(now);
+                }
+            }
+            Phase::Killing { since, next_round } if now >= next_round => {
+                if now >= since + sweep::GIVE_UP_AFTER {
+                    self.give_up();
+                } else {
+                    self.kill_round();
+                    self.phase = Phase::Killing {
+                        since,
+                        next_round: now + sweep::ROUND_PERIOD,
+                    };
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// TERM to all below; CONT too, for a stopped process takes TERM only when it continues.
+    pub(super) fn terminate(&mut self, kill_after: Duration) {
+        let asked = Instant::now() + kill_after;
+        let kill_at = match self.phase {
+            Phase::Killing { .. } | Phase::Gone => return,
+            Phase::Terminating { kill_at } => kill_at.min(asked),
+            Phase::Running | Phase::Leaving { .. } => asked,
+        };
+        self.phase = Phase::Terminating { kill_at };
+        self.note_sent(libc::SIGTERM);
+        let processes = descendants(self.own_pid);
+        for signal in [libc::SIGTERM, libc::SIGCONT] {
+            send_all(processes.iter(), signal);
+        }
+    }
+
+    pub(super) fn signal_ranks(&mut self, signal: i32) {
+        if !(1..=64).contains(&signal) {
+            return;
+        }
+        self.note_sent(signal);
+        let sessions: Vec<i32> = self
+            .ranks
+            .iter()
+            .filter(|rank| !rank.ended)
+            .map(|rank| rank.pid)
+            .collect();
+        let processes = descendants(self.own_pid);
+        send_all(
+            processes
+                .iter()
+                .filter(|process| sessions.contains(&process.session)),
+            signal,
+        );
+    }
+
+    fn kill(&mut self, now: Instant) {
+        self.kill_round();
+        self.phase = Phase::Killing {
+            since: now,
+            next_round: now + sweep::ROUND_PERIOD,
+        };
+    }
+
+    fn kill_round(&mut self) {
+        self.note_sent(libc::SIGKILL);
+        sweep::kill_round(self.own_pid);
+    }
+
+    fn note_sent(&mut self, signal: i32) {
+        for rank in self.ranks.iter_mut().filter(|rank| !rank.ended) {
+            rank.note_sent(signal);
+        }
+    }
+
+    /// Nobody to report to: all goes, at once.
+    pub(super) fn agent_gone(&mut self) {
+        self.socket = None;
+        if !matches!(self.phase, Phase::Killing { .. } | Phase::Gone) {
+            self.kill(Instant::now());
+        }
+    }
+
+    fn name_leftovers(&mut self, why: &str) {
+        for process in descendants(self.own_pid).iter().take(LEFTOVERS_NAMED_MAX) {
+            if !process.is_zombie() {
+                self.tell(Event::Leftover(Leftover {
+                    pid: process.pid,
+                    command: process.command(),
+                    state: process.state_name().to_owned(),
+                    why: why.to_owned(),
+                }));
+            }
+        }
+    }
+
+    fn give_up(&mut self) {
+        for survivor in sweep::survivors(self.own_pid)
+            .into_iter()
+            .take(LEFTOVERS_NAMED_MAX)
+        {
+            let Survivor {
+                pid,
+                command,
+                state,
+                why,
+            } = survivor;
+            if self.socket.is_none() {
+                eprintln!("rlaunch: process {pid} ({command}) is left: it {why}");
+            }
+            let state = state.to_owned();
+            self.tell(Event::Leftover(Leftover {
+                pid,
+                command,
+                state,
+                why,
+            }));
+        }
+        self.gone();
+    }
+
+    fn gone(&mut self) {
+        self.phase = Phase::Gone;
+        self.tell(Event::Gone(Gone {}));
+    }
+}
+
+fn send_all<'a>(processes: impl Iterator<Item = &'a Process>, signal: i32) {
+    for process in processes {
+        process.signal(signal).ok();
+    }
+}
