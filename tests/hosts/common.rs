@@ -49,6 +49,20 @@ pub(crate) fn python() -> Option<PathBuf> {
     python
 }
 
+/// The Python module beside rlaunch, or a visible word that it is not there.
+pub(crate) fn module() -> Option<PathBuf> {
+    let program = Path::new(env!("CARGO_BIN_EXE_rlaunch"));
+    let module = program.with_file_name("python").join("rlaunch");
+    if module.exists() {
+        return Some(module);
+    }
+    eprintln!(
+        "SKIPPED: no {}; `cargo x test` puts it there",
+        module.display()
+    );
+    None
+}
+
 /// A virtual environment, seen at the same place on every host.
 pub(crate) fn share_python(options: Options, python: &Path) -> Options {
     match python.ancestors().nth(2) {

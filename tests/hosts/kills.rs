@@ -24,20 +24,33 @@ fn job(cluster: &Cluster, options: &[&str]) -> Running {
     job
 }
 
-/// Kills what `choose` picks of node1's processes. The job has to fail, saying node1.
-fn kill_on_node1(name: &str, choose: impl Fn(&[Process]) -> Process) {
-    let Some(cluster) = cluster(2) else { return };
-    let job = job(&cluster, &["--kill-after", "1"]);
-    let victim = choose(&cluster.processes("node1").unwrap());
-    victim.signal(Signal::SIGKILL);
-    let finished = settle(&cluster, name, job);
-    assert_ne!(finished.code(), 0, "{name}: {}", finished.report());
-    assert!(
-        finished.stderr.contains("node1"),
-        "{name}: {}",
-        finished.report()
-    );
+/// Kills what `choose` picks of a host's processes: one reached by ssh, by the ssh program, and
+/// the one that the launcher runs on. The job has to fail, saying which host.
+fn kill_on_hosts(name: &str, places: &[Place], choose: impl Fn(&[Process]) -> Process) {
+    for (host, options) in places {
+        let Some(cluster) = cluster(2) else { return };
+        let options: Vec<&str> = ["--kill-after", "1"]
+            .iter()
+            .chain(*options)
+            .copied()
+            .collect();
+        let job = job(&cluster, &options);
+        let victim = choose(&cluster.processes(host).unwrap());
+        victim.signal(Signal::SIGKILL);
+        let finished = settle(&cluster, &format!("{name} on {host}"), job);
+        assert_ne!(finished.code(), 0, "{name}: {}", finished.report());
+        assert!(
+            finished.stderr.contains(host),
+            "{name} on {host}: {}",
+            finished.report()
+        );
+    }
 }
+
+/// A host and the options that lead to it.
+type Place = (&'static str, &'static [&'static str]);
+const REMOTE: &[Place] = &[("node1", &[]), ("node1", &["--ssh-program", "ssh"])];
+const ALL: &[Place] = &[REMOTE[0], REMOTE[1], ("head", &[])];
 
 fn settle(cluster: &Cluster, name: &str, job: Running) -> Finished {
     let idle = cluster.await_idle(CLEAN_LIMIT);
@@ -66,7 +79,7 @@ fn parent(processes: &[Process], child: &Process) -> Process {
 
 #[test]
 fn kill_the_agent() {
-    kill_on_node1("agent", |processes| {
+    kill_on_hosts("agent", ALL, |processes| {
         let agent = parent(processes, &keeper(processes));
         assert!(is_rlaunch(&agent), "{agent}");
         agent
@@ -75,13 +88,13 @@ fn kill_the_agent() {
 
 #[test]
 fn kill_the_keeper() {
-    kill_on_node1("keeper", keeper);
+    kill_on_hosts("keeper", ALL, keeper);
 }
 
 /// The process of sshd that serves the agent's connection.
 #[test]
 fn kill_the_connection() {
-    kill_on_node1("sshd connection", |processes| {
+    kill_on_hosts("sshd connection", REMOTE, |processes| {
         let agent = parent(processes, &keeper(processes));
         let sshd = parent(processes, &agent);
         assert!(sshd.name.starts_with("sshd"), "{sshd}");

@@ -10,4 +10,5 @@ mod environment;
 mod faults;
 mod kills;
 mod output;
+mod runtime;
 mod train;
