@@ -6,6 +6,7 @@
 //! No thread is started here and none by the runtime: a training process keeps the threads that
 //! its own libraries make.
 
+mod argument;
 mod array;
 mod error;
 mod fork;

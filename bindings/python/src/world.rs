@@ -1,12 +1,13 @@
 //! `rlaunch.World`.
 
+use crate::argument;
 use crate::array::{Access, Array};
 use crate::error;
 use crate::fork::Process;
 use crate::signals::Waiting;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use rlaunch_runtime::{Error, Op};
+use rlaunch_runtime::Error;
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -71,7 +72,7 @@ impl World {
 
     #[pyo3(signature = (x, root=0))]
     fn broadcast(&self, x: &Bound<'_, PyAny>, root: i64) -> PyResult<Py<PyAny>> {
-        let root = self.rank_argument("root", root)?;
+        let root = argument::rank(self.size, "root", root)?;
         let array = Array::new(x, "x", Access::Write)?;
         let buffer = array.buffer;
         self.call(x.py(), move |world| {
@@ -85,7 +86,7 @@ impl World {
 
     #[pyo3(signature = (x, op=Cow::Borrowed("sum")))]
     fn all_reduce(&self, x: &Bound<'_, PyAny>, op: Cow<'_, str>) -> PyResult<Py<PyAny>> {
-        let op = op_argument(&op)?;
+        let op = argument::op(&op)?;
         let array = Array::new(x, "x", Access::Write)?;
         let buffer = array.buffer;
         self.call(x.py(), move |world| {
@@ -110,7 +111,7 @@ impl World {
                 Array::zeros(x.py(), input.buffer.dtype, &shape)?
             }
         };
-        check_apart(&input, &output)?;
+        argument::check_apart(&input, &output)?;
         let fits = input.buffer.count.checked_mul(self.size as usize) == Some(output.buffer.count);
         if !fits {
             return Err(PyValueError::new_err(format!(
@@ -135,7 +136,7 @@ impl World {
         out: Option<&Bound<'py, PyAny>>,
         op: Cow<'_, str>,
     ) -> PyResult<Py<PyAny>> {
-        let op = op_argument(&op)?;
+        let op = argument::op(&op)?;
         let input = Array::new(x, "x", Access::Read)?;
         let output = match out {
             Some(out) => Array::new(out, "out", Access::Write)?,
@@ -144,7 +145,7 @@ impl World {
                 Array::zeros(x.py(), input.buffer.dtype, shape)?
             }
         };
-        check_apart(&input, &output)?;
+        argument::check_apart(&input, &output)?;
         let fits = output.buffer.count.checked_mul(self.size as usize) == Some(input.buffer.count);
         if !fits {
             return Err(PyValueError::new_err(format!(
@@ -166,7 +167,7 @@ impl World {
 
     #[pyo3(signature = (x, to, tag=0))]
     fn send(&self, x: &Bound<'_, PyAny>, to: i64, tag: i64) -> PyResult<()> {
-        let (to, tag) = (self.rank_argument("to", to)?, tag_argument(tag)?);
+        let (to, tag) = (argument::rank(self.size, "to", to)?, argument::tag(tag)?);
         let array = Array::new(x, "x", Access::Read)?;
         let buffer = array.buffer;
         self.call(x.py(), move |world| {
@@ -178,7 +179,10 @@ impl World {
 
     #[pyo3(signature = (x, source, tag=0))]
     fn recv(&self, x: &Bound<'_, PyAny>, source: i64, tag: i64) -> PyResult<Py<PyAny>> {
-        let (source, tag) = (self.rank_argument("source", source)?, tag_argument(tag)?);
+        let (source, tag) = (
+            argument::rank(self.size, "source", source)?,
+            argument::tag(tag)?,
+        );
         let array = Array::new(x, "x", Access::Write)?;
         let buffer = array.buffer;
         self.call(x.py(), move |world| {
@@ -262,16 +266,6 @@ impl World {
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn rank_argument(&self, name: &str, value: i64) -> PyResult<u32> {
-        match u32::try_from(value) {
-            Ok(rank) if rank < self.size => Ok(rank),
-            _ => Err(PyValueError::new_err(format!(
-                "{name}={value} is no rank of this world; ranks are 0 to {}",
-                self.size - 1
-            ))),
-        }
-    }
-
     /// x[r] goes to rank r.
     fn scattered_shape<'s>(&self, shape: &'s [usize]) -> PyResult<&'s [usize]> {
         match shape.split_first() {
@@ -291,39 +285,4 @@ impl Drop for World {
             self.abandon();
         }
     }
-}
-
-fn op_argument(name: &str) -> PyResult<Op> {
-    let found = Op::ALL.iter().find(|op| op.name() == name);
-    found.copied().ok_or_else(|| {
-        let names: Vec<&str> = Op::ALL.iter().map(|op| op.name()).collect();
-        let hint = match name {
-            "avg" | "mean" | "average" => "; hint: take the sum and divide by rl.size()",
-            _ => "",
-        };
-        PyValueError::new_err(format!(
-            "op is {name:?}; there are {}{hint}",
-            names.join(", ")
-        ))
-    })
-}
-
-fn tag_argument(tag: i64) -> PyResult<u32> {
-    u32::try_from(tag)
-        .map_err(|_| PyValueError::new_err(format!("tag={tag} is outside 0 to {}", u32::MAX)))
-}
-
-fn check_apart(input: &Array<'_>, output: &Array<'_>) -> PyResult<()> {
-    if input.buffer.dtype != output.buffer.dtype {
-        return Err(pyo3::exceptions::PyTypeError::new_err(format!(
-            "x has dtype {}, but out has {}; hint: give both the same",
-            input.buffer.dtype, output.buffer.dtype
-        )));
-    }
-    if input.overlaps(output) {
-        return Err(PyValueError::new_err(
-            "x and out share memory, and out would overwrite x; hint: pass x.copy()",
-        ));
-    }
-    Ok(())
 }
