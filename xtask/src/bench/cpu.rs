@@ -17,9 +17,8 @@ pub(super) fn run(arguments: &[String]) -> Result<(), String> {
         sizes: SIZES.to_vec(),
     };
     let options = defaults.parse(arguments)?;
-    sh::run(&mut sh::cargo([
-        "build", "--quiet", "-p", "rperf", "-p", "rlaunch",
-    ]))?;
+    eprintln!("x bench: building");
+    sh::run(&mut sh::cargo(["build", "-p", "rperf", "-p", "rlaunch"]))?;
     let peers = [Peer::ensure(Kind::OpenMpi)?, Peer::ensure(Kind::Mpich)?];
     let programs = [peers[0].all_reduce()?, peers[1].all_reduce()?];
     let ours = Ours::find(options.ranks);
@@ -28,15 +27,22 @@ pub(super) fn run(arguments: &[String]) -> Result<(), String> {
     // By size, then ours and the peers: one time for each round.
     let mut times = vec![[const { Vec::new() }; 3]; options.sizes.len()];
     for round in 1..=options.rounds {
-        eprintln!("x bench: round {round} of {}", options.rounds);
         for (&bytes, times) in options.sizes.iter().zip(&mut times) {
+            eprintln!(
+                "x bench: round {round} of {}, {}",
+                options.rounds,
+                table::size_text(bytes)
+            );
             flags_ns.extend(probe::flag_latency_ns());
             let (iterations, warmups) = iterations(bytes);
             times[0].push(ours.time_us(options.ranks, bytes, iterations, warmups)?);
             for (index, peer) in peers.iter().enumerate() {
                 let program = &programs[index];
-                let time = peer.time_us(program, options.ranks, bytes, iterations, warmups)?;
-                times[index + 1].push(time);
+                // A peer that fails leaves a gap: on a busy machine spinning takes minutes.
+                match peer.time_us(program, options.ranks, bytes, iterations, warmups) {
+                    Ok(time) => times[index + 1].push(time),
+                    Err(error) => eprintln!("x bench: {error}"),
+                }
             }
         }
     }
@@ -63,7 +69,7 @@ fn print_results(
         row.extend(
             best[1..]
                 .iter()
-                .map(|theirs| format!("{:.2}", theirs / best[0])),
+                .map(|theirs| table::ratio(theirs / best[0])),
         );
         row
     });
@@ -86,13 +92,14 @@ fn print_results(
     print!("\n{}", table::markdown(&head, &rows.collect::<Vec<_>>()));
 }
 
-/// Timed calls and warm-ups: some tenths of a second for each size.
+/// Timed calls and warm-ups: some milliseconds for each size. Short runs slip between disturbances,
+/// and the best of several rounds counts.
 fn iterations(bytes: u64) -> (u64, u64) {
     match bytes {
-        0..=4096 => (20_000, 2_000),
-        4097..=262_144 => (2_000, 200),
-        262_145..=4_194_304 => (200, 20),
-        _ => (12, 3),
+        0..=4096 => (5_000, 1_000),
+        4097..=262_144 => (500, 100),
+        262_145..=4_194_304 => (50, 10),
+        _ => (5, 2),
     }
 }
 

@@ -14,7 +14,8 @@ pub(super) fn run(arguments: &[String]) -> Result<(), String> {
         sizes: Vec::new(),
     }
     .parse(arguments)?;
-    sh::run(&mut sh::cargo(["build", "--quiet", "-p", "rlaunch"]))?;
+    eprintln!("x bench: building");
+    sh::run(&mut sh::cargo(["build", "-p", "rlaunch"]))?;
     let peers = [Peer::ensure(Kind::OpenMpi)?, Peer::ensure(Kind::Mpich)?];
     let mut times = [const { Vec::new() }; 3];
     // One round more: the first brings programs into memory and is not counted.

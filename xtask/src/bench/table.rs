@@ -22,12 +22,22 @@ pub(super) fn markdown(head: &[String], rows: &[Vec<String>]) -> String {
     format!("{}|{rule}\n{body}", line(head))
 }
 
-/// Three digits that count.
+/// Three digits that count; a dash where nothing was measured.
 pub(super) fn digits(value: f64) -> String {
     match value {
+        missing if !missing.is_finite() => "–".to_owned(),
         small if small < 10.0 => format!("{small:.2}"),
         middle if middle < 100.0 => format!("{middle:.1}"),
         large => format!("{large:.0}"),
+    }
+}
+
+/// Two decimals; a dash where a side is missing.
+pub(super) fn ratio(value: f64) -> String {
+    if value.is_finite() {
+        format!("{value:.2}")
+    } else {
+        "–".to_owned()
     }
 }
 

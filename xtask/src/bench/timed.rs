@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// What a whole run may take; beyond it something hangs.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_micros(500);
 
 /// Stdout of a command that has to succeed in time. Its stderr is shown only if it fails.
