@@ -287,6 +287,9 @@ impl Core {
             match unsafe { connection.poll_send(message) } {
                 Ok(Progress::Done) => drop(peer.outbox.pop_front()),
                 Ok(_) => return Ok(false),
+                // Credits for one that has gone are of no use. Whether its end matters, the
+                // receiving side tells, after what it sent.
+                Err(ConnectionError::Closed) => peer.outbox.clear(),
                 Err(error) => return Err(self.explain(rank, error, during)),
             }
         }

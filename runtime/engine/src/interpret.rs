@@ -325,7 +325,9 @@ impl Operation for Interpreter {
                     to_send: false,
                 });
             }
-            if lane.outgoing.is_some() {
+            if let Some((segment, step)) = self.next(&lane.sends, lane.sent)
+                && (lane.outgoing.is_some() || self.is_ready(segment, step))
+            {
                 awaited.push(Awaited {
                     rank: lane.peer,
                     to_send: true,

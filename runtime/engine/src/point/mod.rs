@@ -203,7 +203,7 @@ impl Core {
     /// Takes what other peers have sent, so that none of them is held up by this rank's wait.
     fn drain_others(&mut self, except: u32, call: &Descriptor) -> Result<(), Error> {
         for rank in 0..self.size() {
-            if rank != except && rank != self.rank {
+            if rank != except && rank != self.rank && !self.peers[rank as usize].has_left {
                 self.next_header(rank, None, call)?;
                 self.flush_outbox(rank, &call.to_string())?;
             }

@@ -97,11 +97,12 @@ impl Operation for SendOperation {
         if self.stage == SendStage::Done {
             return Ok(Progress::Done);
         }
+        // The peer's grant, and what it sent before. First, since a peer that can't get rid of its
+        // messages would not take ours.
+        core.next_header(self.to, None, &self.call)?;
         if !self.message.is_begun() && !core.flush_outbox(self.to, &self.call.to_string())? {
             return Ok(Progress::Idle);
         }
-        // The peer's grant, and what it sent before.
-        core.next_header(self.to, None, &self.call)?;
         let mailbox = &mut core.peers[self.to as usize].mailbox;
         if let SendStage::Asking(number) = self.stage
             && mailbox.granted == Some(number)
