@@ -8,7 +8,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         return Err(format!("takes no arguments, found `{word}`"));
     }
     system::ensure_build()?;
-    sh::run(&mut sh::cargo(["build", "--quiet"]))?;
+    sh::run(&mut sh::cargo(["build"]))?;
     stage::stage(&paths::target())?;
     let python = python_env::ensure(&paths::cache())?;
     let mut job = Command::new(paths::built("rlaunch"));

@@ -2,7 +2,10 @@
 //!
 //! Standard library only, so that the first command on a fresh machine starts in seconds.
 
-#![allow(unreachable_pub, reason = "a program: `pub` says what a module offers the others")]
+#![allow(
+    unreachable_pub,
+    reason = "a program: `pub` says what a module offers the others"
+)]
 
 mod bench;
 mod check;
@@ -60,15 +63,17 @@ fn main() -> ExitCode {
 
 /// Builds the launcher and the harness's program, and hands over to it.
 fn hosts(arguments: &[String]) -> Result<(), String> {
+    sh::run(hosts_program()?.args(arguments))
+}
+
+/// The harness's program, built, with the launcher and its module beside it.
+fn hosts_program() -> Result<Command, String> {
     system::ensure_build()?;
     system::ensure_hosts()?;
-    sh::run(&mut sh::cargo([
-        "build",
-        "--quiet",
-        "--package",
-        "rlaunch-harness",
-        "--bin",
-        "hosts",
-    ]))?;
-    sh::run(Command::new(paths::built("hosts")).args(arguments))
+    eprintln!("x hosts: building");
+    let harness = ["--package", "rlaunch-harness", "--bin", "hosts"];
+    sh::run(sh::cargo(["build", "--quiet"]).args(harness))?;
+    sh::run(&mut sh::cargo(["build", "--quiet"]))?;
+    stage::stage(&paths::target())?;
+    Ok(Command::new(paths::built("hosts")))
 }

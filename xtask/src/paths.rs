@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 /// The repository's root: the folder above this crate.
 pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent().expect("xtask lies in the repository").to_path_buf()
+    here.parent()
+        .expect("xtask lies in the repository")
+        .to_path_buf()
 }
 
 /// Cargo's build folder.
@@ -27,8 +29,8 @@ pub fn cache() -> PathBuf {
     if let Some(dir) = std::env::var_os("RLAUNCH_DEV_CACHE") {
         return PathBuf::from(dir);
     }
-    let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(|| {
-        std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"))
-    });
+    let base = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache")));
     base.unwrap_or_else(std::env::temp_dir).join("rlaunch-dev")
 }

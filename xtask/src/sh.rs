@@ -6,8 +6,14 @@ use std::process::{Command, Stdio};
 /// Runs a command to its end with our own stdout and stderr; its failure is an error.
 pub fn run(command: &mut Command) -> Result<(), String> {
     let shown = show(command);
-    let status = command.status().map_err(|error| format!("cannot start `{shown}`: {error}"))?;
-    if status.success() { Ok(()) } else { Err(format!("`{shown}` ended with {status}")) }
+    let status = command
+        .status()
+        .map_err(|error| format!("cannot start `{shown}`: {error}"))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("`{shown}` ended with {status}"))
+    }
 }
 
 /// Stdout of a command that has to succeed.
@@ -32,6 +38,10 @@ pub fn cargo<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(arguments: I) -> Comman
 
 fn show(command: &Command) -> String {
     let mut words = vec![command.get_program().to_string_lossy().into_owned()];
-    words.extend(command.get_args().map(|word| word.to_string_lossy().into_owned()));
+    words.extend(
+        command
+            .get_args()
+            .map(|word| word.to_string_lossy().into_owned()),
+    );
     words.join(" ")
 }

@@ -11,21 +11,54 @@ struct Package {
 }
 
 const BUILD: &[Package] = &[
-    Package { name: "gcc", proof: "/usr/bin/cc" },
-    Package { name: "libc6-dev", proof: "/usr/include/stdio.h" },
-    Package { name: "pkg-config", proof: "/usr/bin/pkg-config" },
-    Package { name: "libssl-dev", proof: "/usr/include/openssl/ssl.h" },
-    Package { name: "zlib1g-dev", proof: "/usr/include/zlib.h" },
+    Package {
+        name: "gcc",
+        proof: "/usr/bin/cc",
+    },
+    Package {
+        name: "libc6-dev",
+        proof: "/usr/include/stdio.h",
+    },
+    Package {
+        name: "pkg-config",
+        proof: "/usr/bin/pkg-config",
+    },
+    Package {
+        name: "libssl-dev",
+        proof: "/usr/include/openssl/ssl.h",
+    },
+    Package {
+        name: "zlib1g-dev",
+        proof: "/usr/include/zlib.h",
+    },
 ];
 
 /// What the hosts of tests/harness are made of.
 const HOSTS: &[Package] = &[
-    Package { name: "openssh-server", proof: "/usr/sbin/sshd" },
-    Package { name: "openssh-client", proof: "/usr/bin/ssh" },
-    Package { name: "iproute2", proof: "/sbin/ip" },
-    Package { name: "nftables", proof: "/usr/sbin/nft" },
-    Package { name: "procps", proof: "/usr/bin/ps" },
-    Package { name: "binutils", proof: "/usr/bin/nm" },
+    Package {
+        name: "openssh-server",
+        proof: "/usr/sbin/sshd",
+    },
+    Package {
+        name: "openssh-client",
+        proof: "/usr/bin/ssh",
+    },
+    Package {
+        name: "iproute2",
+        proof: "/sbin/ip",
+    },
+    Package {
+        name: "nftables",
+        proof: "/usr/sbin/nft",
+    },
+    Package {
+        name: "procps",
+        proof: "/usr/bin/ps",
+    },
+    Package {
+        name: "binutils",
+        proof: "/usr/bin/nm",
+    },
 ];
 
 pub fn ensure_build() -> Result<(), String> {
@@ -47,7 +80,10 @@ fn ensure(packages: &[Package]) -> Result<(), String> {
     }
     let by_hand = format!("apt-get install {}", missing.join(" "));
     if !Path::new("/usr/bin/apt-get").exists() {
-        return Err(format!("missing here, by their Debian names: {}", missing.join(" ")));
+        return Err(format!(
+            "missing here, by their Debian names: {}",
+            missing.join(" ")
+        ));
     }
     eprintln!("x: installing {}", missing.join(" "));
     // Lists that stand already are tried first: an update costs more than the packages.

@@ -28,8 +28,14 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
 
     let steps: Vec<Step<'_>> = vec![
         ("check", Box::new(|| check::run(&[]))),
-        ("rust", Box::new(|| rust_tests(&python, torch.as_deref(), arguments))),
-        ("python", Box::new(|| python_tests(&python, torch.as_deref()))),
+        (
+            "rust",
+            Box::new(|| rust_tests(&python, torch.as_deref(), arguments)),
+        ),
+        (
+            "python",
+            Box::new(|| python_tests(&python, torch.as_deref())),
+        ),
     ];
     report(steps)
 }
@@ -41,7 +47,10 @@ fn report(steps: Vec<Step<'_>>) -> Result<(), String> {
         let start = Instant::now();
         match step() {
             Ok(()) => {
-                eprintln!("x test: {name} passed in {:.0} s", start.elapsed().as_secs_f64());
+                eprintln!(
+                    "x test: {name} passed in {:.0} s",
+                    start.elapsed().as_secs_f64()
+                );
                 passed += 1;
             }
             Err(error) => {
@@ -51,7 +60,11 @@ fn report(steps: Vec<Step<'_>>) -> Result<(), String> {
         }
     }
     println!("{passed} passed, {} failed", failed.len());
-    if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("failed: {}", failed.join(", ")))
+    }
 }
 
 fn rust_tests(python: &Path, torch: Option<&Path>, filter: &[String]) -> Result<(), String> {

@@ -12,11 +12,15 @@ mod start;
 mod table;
 mod timed;
 
+use crate::sh;
+
 const HELP: &str = "\
 cargo x bench cpu [--rounds N] [--ranks N] [--sizes 8,1K,64K]
                     all_reduce of floats on host memory: time of ours, Open MPI and MPICH
 cargo x bench start [--rounds N] [--ranks N]
                     `rlaunch -np 2 true` against mpirun and mpiexec
+cargo x bench hosts [N] [--rounds R]
+                    a program on N hosts made of namespaces, against mpirun; needs root
 ";
 
 pub fn run(arguments: &[String]) -> Result<(), String> {
@@ -27,10 +31,24 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     match kind {
         "cpu" => cpu::run(rest),
         "start" => start::run(rest),
+        "hosts" => hosts(rest),
         "help" | "-h" | "--help" => {
             print!("{HELP}");
             Ok(())
         }
         other => Err(format!("no benchmark `{other}`\n\n{HELP}")),
     }
+}
+
+/// The harness's program measures; it needs to know where the peer is.
+fn hosts(arguments: &[String]) -> Result<(), String> {
+    let mpirun = peers::Peer::ensure(peers::Kind::OpenMpi)?.launcher();
+    let mut program = crate::hosts_program()?;
+    sh::run(
+        program
+            .arg("bench")
+            .args(arguments)
+            .arg("--mpirun")
+            .arg(mpirun),
+    )
 }

@@ -52,12 +52,17 @@ impl Peer {
         }
     }
 
+    /// `mpirun` or `mpiexec`.
+    pub(super) fn launcher(&self) -> PathBuf {
+        match self.kind {
+            Kind::OpenMpi => self.program("mpirun"),
+            Kind::Mpich => self.program("mpiexec"),
+        }
+    }
+
     /// The launcher's command line up to the program.
     pub(super) fn launch(&self, ranks: usize) -> Command {
-        let mut command = match self.kind {
-            Kind::OpenMpi => Command::new(self.program("mpirun")),
-            Kind::Mpich => Command::new(self.program("mpiexec")),
-        };
+        let mut command = Command::new(self.launcher());
         command.args(["-np", &ranks.to_string()]);
         if self.kind == Kind::OpenMpi {
             command.arg("--allow-run-as-root");

@@ -12,11 +12,18 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     };
     let file = paths::root().join(GENERATED);
     let before = std::fs::read(&file).unwrap_or_default();
-    sh::run(&mut sh::cargo(["run", "--quiet", "--package", "rlaunch-control-gen"]))?;
+    sh::run(&mut sh::cargo([
+        "run",
+        "--quiet",
+        "--package",
+        "rlaunch-control-gen",
+    ]))?;
     let after = std::fs::read(&file).map_err(|error| format!("{GENERATED}: {error}"))?;
     if only_check && before != after {
         std::fs::write(&file, before).map_err(|error| format!("{GENERATED}: {error}"))?;
-        return Err(format!("{GENERATED} does not fit runtime/control/proto: run `cargo x gen`"));
+        return Err(format!(
+            "{GENERATED} does not fit runtime/control/proto: run `cargo x gen`"
+        ));
     }
     Ok(())
 }

@@ -26,8 +26,13 @@ const LAYERS: &[(&str, &str)] = &[
 ];
 
 /// What a training process loads: none of these may lead to the launcher's dependencies.
-const IN_A_RANK: &[&str] =
-    &["rlaunch-runtime", "rlaunch-transport", "rlaunch-device", "rlaunch-schedule", "rlaunch-wire"];
+const IN_A_RANK: &[&str] = &[
+    "rlaunch-runtime",
+    "rlaunch-transport",
+    "rlaunch-device",
+    "rlaunch-schedule",
+    "rlaunch-wire",
+];
 const NOT_IN_A_RANK: &[&str] = &["tokio", "tonic", "hyper-util", "ssh2"];
 
 pub fn check() -> Result<(), String> {
@@ -41,11 +46,17 @@ pub fn check() -> Result<(), String> {
                 wrong.push(format!("{name} uses {dependency}, which stands above it"));
             }
             if IN_A_RANK.contains(name) && NOT_IN_A_RANK.contains(&dependency.as_str()) {
-                wrong.push(format!("{name} uses {dependency}, which no training process loads"));
+                wrong.push(format!(
+                    "{name} uses {dependency}, which no training process loads"
+                ));
             }
         }
     }
-    if wrong.is_empty() { Ok(()) } else { Err(format!("layers:\n  {}", wrong.join("\n  "))) }
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("layers:\n  {}", wrong.join("\n  ")))
+    }
 }
 
 /// Names under `[dependencies]`; tests may use what they like.

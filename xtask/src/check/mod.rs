@@ -15,6 +15,12 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     tidy::check()?;
     generated::run(&["--check".to_owned()])?;
     sh::run(&mut sh::cargo([
-        "clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings",
+        "clippy",
+        "--quiet",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
     ]))
 }

@@ -11,9 +11,18 @@ fn banned() -> Vec<(String, &'static str)> {
     vec![
         (format!("/{}/", "work"), "a path of one machine"),
         (format!("/{}/.", "root"), "a path of one machine"),
-        (format!("{}.io/", "crates"), "a registry's host; name the package instead"),
-        (format!("{}.org/", "pypi"), "a registry's host; name the package instead"),
-        (format!("dbg{}", "!("), "left over from a search for a fault"),
+        (
+            format!("{}.io/", "crates"),
+            "a registry's host; name the package instead",
+        ),
+        (
+            format!("{}.org/", "pypi"),
+            "a registry's host; name the package instead",
+        ),
+        (
+            format!("dbg{}", "!("),
+            "left over from a search for a fault",
+        ),
         (format!("todo{}", "!("), "a stub"),
         (format!("unimplemented{}", "!("), "a stub"),
     ]
@@ -38,10 +47,16 @@ pub fn check() -> Result<(), String> {
             }
         }
         if file.ends_with("clippy.toml") && !text.contains("too-many-lines-threshold = 70") {
-            wrong.push(format!("{file}: lacks the root's thresholds, which it replaces"));
+            wrong.push(format!(
+                "{file}: lacks the root's thresholds, which it replaces"
+            ));
         }
     }
-    if wrong.is_empty() { Ok(()) } else { Err(format!("tidy:\n  {}", wrong.join("\n  "))) }
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("tidy:\n  {}", wrong.join("\n  ")))
+    }
 }
 
 fn tracked() -> Result<Vec<String>, String> {
