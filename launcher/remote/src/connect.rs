@@ -37,7 +37,7 @@ pub async fn connect(
         return Err(ReachError::new(target, ReachCause::Unresolved(reason)));
     }
     let plain = target.user.is_none() && target.port.is_none();
-    match (choice, &options.ssh_program) {
+    let result = match (choice, &options.ssh_program) {
         (CarrierChoice::Local, _) => local::connect(target, options).await,
         (CarrierChoice::Auto, _) if plain && local::is_this_machine(&target.name) => {
             local::connect(target, options).await
@@ -46,7 +46,24 @@ pub async fn connect(
         (CarrierChoice::Auto, Some(line)) => by_program(target, line, options, None).await,
         (CarrierChoice::Auto, None) => by_ssh(target, options, true).await,
         (CarrierChoice::Ssh2, _) => by_ssh(target, options, false).await,
-    }
+    };
+    result.map(|mut connection| {
+        if options.verbose {
+            connection.notes.push(how(&connection));
+        }
+        connection
+    })
+}
+
+fn how(connection: &Connection) -> String {
+    let address = connection
+        .peer_address
+        .map(|address| format!(" at {address}"));
+    let address = address.unwrap_or_default();
+    format!(
+        "reached by {}{address}, agent {}",
+        connection.carrier, connection.build
+    )
 }
 
 /// Reaches all of them, [`RemoteOptions::connects_max`] at a time; results come as they are there,

@@ -72,6 +72,7 @@ pub struct RemoteOptions {
     pub connects_max: usize,
     /// `--agent`: an executable to push instead of this one, to hosts of its architecture.
     pub agent_path: Option<PathBuf>,
+    /// How each host was reached is among its notes.
     pub verbose: bool,
 }
 

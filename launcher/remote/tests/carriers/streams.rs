@@ -23,8 +23,14 @@ async fn an_executable_that_is_no_agent_is_an_error_with_its_words() {
 #[tokio::test]
 async fn the_agent_is_pushed_once_and_ends_with_the_stream() {
     let sshd = sshd!("");
+    let options = RemoteOptions {
+        verbose: true,
+        ..sshd.options()
+    };
     for push in [true, false] {
-        let connection = reach(&sshd, &sshd.options()).await.unwrap();
+        let connection = reach(&sshd, &options).await.unwrap();
+        let how = connection.notes.last().unwrap();
+        assert!(how.starts_with("reached by ssh2 at 127.0.0.1"), "{how}");
         let pushed = connection.notes.iter().any(|note| note.contains("pushed"));
         assert_eq!(pushed, push, "{:?}", connection.notes);
         assert_eq!(connection.carrier, "ssh2");
