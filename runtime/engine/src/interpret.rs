@@ -18,8 +18,10 @@ use crate::Error;
 use crate::core::Core;
 use crate::wait::{Awaited, Operation};
 
-/// Bytes of one message: half of the shared ring or less, so that two are under way, and small
-/// enough to stay in an L2 cache together with what they are reduced with.
+/// Bytes of one message: a quarter of the shared ring, so that several are under way, and small
+/// enough to stay in an L2 cache with what they are reduced with. Of 32 to 256 KiB, measured with
+/// two ranks from 1 to 64 MiB, shared memory liked 128 best at the long end and did not care
+/// elsewhere; TCP would take 256.
 const SEGMENT_BYTES: usize = 128 * 1024;
 
 /// One collective call under way.

@@ -344,12 +344,11 @@ fn two_jobs_side_by_side_beside_a_store_on_master_port() {
     }
 }
 
-/// Prints times per call; run by hand: `TEST_BENCH=1 cargo test --test process -- bench --nocapture`
+/// Prints times per call, of `TEST_WORLD` ranks (2):
+/// `cargo test -p rlaunch-runtime --test process -- --ignored --nocapture bench`
 #[test]
-fn bench_when_asked() {
-    if std::env::var_os("TEST_BENCH").is_none() {
-        return;
-    }
+#[ignore = "prints times, judges nothing"]
+fn bench_all_reduce() {
     for transport in ["shm", "tcp"] {
         let world = std::env::var("TEST_WORLD").map_or(2, |text| text.parse().unwrap());
         let mut ranks = start(world, world, transport, "bench", &[]);
