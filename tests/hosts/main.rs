@@ -3,7 +3,10 @@
 //! Each test has a cluster of its own and says its goal in a line. Where hosts can't be made
 //! (no root, a package missing) or a python with numpy is not there, the test says so and stops.
 
-#![allow(clippy::unwrap_used, reason = "a test that stops here has failed, and says where")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that stops here has failed, and says where"
+)]
 
 mod bootstrap;
 mod common;
