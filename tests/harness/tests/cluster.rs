@@ -275,7 +275,12 @@ fn clusters_side_by_side_leave_nothing() {
         .shell("node1", "setsid sleep 1000 >/dev/null 2>&1 & echo $!")
         .unwrap();
     assert!(runaway.success());
-    drop((one, two));
+    drop(one);
+    let stops = move || {
+        let _cluster = two;
+        panic!("on purpose: a test that fails must leave nothing either");
+    };
+    assert!(std::thread::spawn(stops).join().is_err());
     for pid in firsts.iter().flatten() {
         assert!(namespace(*pid, "net").is_none_or(|network| !networks.contains(&network)));
     }
