@@ -10,10 +10,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rlaunch_plan::allocation::{self, Allocation, AllocationError};
-use rlaunch_plan::environment::{self, EnvironmentPolicy, Export, ExportError, Overlay};
+use rlaunch_plan::environment::{
+    self, DropReason, EnvironmentPolicy, Export, ExportError, Overlay,
+};
 use rlaunch_plan::hostfile::{self, HostfileError};
 use rlaunch_plan::placement::{PlacementError, PlacementRequest, check_before_survey};
-use rlaunch_remote::RemoteOptions;
+use rlaunch_remote::{RemoteOptions, is_this_machine};
 use rlaunch_wire::limits::HOSTFILE_MAX_BYTES;
 
 use crate::cli::{Inherit, Options};
@@ -72,7 +74,7 @@ pub enum SettingsError {
         value: String,
         problem: &'static str,
     },
-    #[error("--nnodes {wanted}, but there are only {available} hosts")]
+    #[error("--nnodes {wanted} asks for more hosts than there are ({available})")]
     TooFewHosts { wanted: usize, available: usize },
     #[error(
         "this directory is gone or not readable: {0}\nhint: cd to one that exists, or --wdir DIR"
@@ -95,25 +97,13 @@ pub fn resolve(
         oversubscribe: options.oversubscribe,
     };
     let mut allocation = allocate(&options, &config)?;
-    let ssh_port = match options.ssh_port.as_deref() {
-        None => config.ssh_port,
-        text => port("--ssh-port", text)?,
-    };
-    let hosts_given =
-        options.hostfile.is_some() || !options.host.is_empty() || config.hostfile.is_some();
-    if let Some(port) = ssh_port.filter(|_| hosts_given) {
-        for host in allocation
-            .hosts
-            .iter_mut()
-            .filter(|host| host.host.port.is_none())
-        {
-            host.host.port = Some(port);
-        }
-    }
+    add_port(&options, &config, &mut allocation)?;
     check_before_survey(&allocation, &placement)?;
     let overlay = overlay(&options, notes)?;
     let directory = directory(options.wdir.as_deref())?;
+    let remote = remote(&options, &config);
     Ok(Settings {
+        remote,
         stdin_rank: stdin_rank(options.stdin.as_deref(), placement.ranks)?,
         timeout: duration("--timeout", options.timeout.as_deref())?,
         kill_after: duration(
@@ -134,18 +124,6 @@ pub fn resolve(
             options.command,
             options.python.or(config.python),
         ),
-        remote: RemoteOptions {
-            identity_files: if options.identity.is_empty() {
-                config.identity
-            } else {
-                options.identity
-            },
-            accept_new: options.ssh_accept_new || config.ssh_accept_new == Some(true),
-            ssh_program: options.ssh_program.or(config.ssh_program),
-            agent_path: options.agent.or(config.agent),
-            verbose: options.verbose > 0,
-            ..RemoteOptions::default()
-        },
         style: Style {
             tag: options.tag_output || config.tag_output == Some(true),
             timestamp: options.timestamp_output || config.timestamp_output == Some(true),
@@ -205,6 +183,45 @@ fn allocate(options: &Options, config: &Config) -> Result<Allocation, SettingsEr
     Ok(allocation)
 }
 
+/// `--ssh-port`, where the hostfile names none. This machine needs no ssh.
+fn add_port(
+    options: &Options,
+    config: &Config,
+    allocation: &mut Allocation,
+) -> Result<(), SettingsError> {
+    let ssh_port = match options.ssh_port.as_deref() {
+        None => config.ssh_port,
+        text => port("--ssh-port", text)?,
+    };
+    let hosts = allocation
+        .hosts
+        .iter_mut()
+        .map(|allocated| &mut allocated.host);
+    for host in hosts.filter(|host| host.port.is_none() && !is_this_machine(&host.name)) {
+        host.port = ssh_port;
+    }
+    Ok(())
+}
+
+fn remote(options: &Options, config: &Config) -> RemoteOptions {
+    let identity = if options.identity.is_empty() {
+        &config.identity
+    } else {
+        &options.identity
+    };
+    RemoteOptions {
+        identity_files: identity.clone(),
+        accept_new: options.ssh_accept_new || config.ssh_accept_new == Some(true),
+        ssh_program: options
+            .ssh_program
+            .clone()
+            .or_else(|| config.ssh_program.clone()),
+        agent_path: options.agent.clone().or_else(|| config.agent.clone()),
+        verbose: options.verbose > 0,
+        ..RemoteOptions::default()
+    }
+}
+
 fn read_hostfile(path: &Path) -> Result<hostfile::Hostfile, SettingsError> {
     use std::io::Read;
     let unreadable = |error| SettingsError::HostfileUnreadable {
@@ -245,7 +262,35 @@ fn overlay(options: &Options, notes: &mut Vec<String>) -> Result<Overlay, Settin
             "-x {name}: there is no such variable here; nothing is passed"
         ));
     }
+    let by_others = |reason| matches!(reason, DropReason::Rank | DropReason::Task);
+    if let Some(names) = dropped_names(&overlay, by_others) {
+        notes.push(format!(
+            "not passed to the ranks, for they tell of another job: {names}"
+        ));
+    }
     Ok(overlay)
+}
+
+/// Names shown; inside a scheduler's job there are dozens.
+const DROPPED_SHOWN_MAX: usize = 6;
+
+/// What was left out of the environment for such a reason, as text.
+pub(crate) fn dropped_names(
+    overlay: &Overlay,
+    concerned: impl Fn(DropReason) -> bool,
+) -> Option<String> {
+    let names: Vec<&str> = overlay
+        .dropped
+        .iter()
+        .filter(|dropped| concerned(dropped.reason))
+        .map(|dropped| dropped.name.as_str())
+        .collect();
+    let shown = names[..names.len().min(DROPPED_SHOWN_MAX)].join(" ");
+    match names.len().saturating_sub(DROPPED_SHOWN_MAX) {
+        0 if names.is_empty() => None,
+        0 => Some(shown),
+        more => Some(format!("{shown} and {more} more")),
+    }
 }
 
 fn directory(wdir: Option<&Path>) -> Result<PathBuf, SettingsError> {

@@ -34,7 +34,10 @@ fn mistakes_are_refused_with_their_values() {
             "--master-addr node1: expected a numeric address: names may not resolve on every host",
         ),
         ("--nnodes 0 true", "--nnodes 0: asks for no hosts"),
-        ("--nnodes 2 true", "--nnodes 2, but there are only 1 hosts"),
+        (
+            "--nnodes 2 true",
+            "--nnodes 2 asks for more hosts than there are (1)",
+        ),
         (
             "-hostfile /nonexistent/hosts true",
             "hostfile /nonexistent/hosts: No such file or directory (os error 2)",

@@ -1,5 +1,7 @@
 //! Whole runs of the executable on this machine.
 
+#![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
+
 #[path = "local_run/ends.rs"]
 mod ends;
 #[path = "local_run/inherits.rs"]

@@ -12,11 +12,11 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures_util::future::join_all;
 use rlaunch_control::v1;
-use rlaunch_plan::allocation::Allocation;
 use tracing::info;
 
 use super::DriveError;
 use super::reach::Reached;
+use crate::talk::say;
 
 #[derive(Debug)]
 pub(super) struct Bundle {
@@ -45,11 +45,7 @@ pub(super) fn find() -> Option<Bundle> {
 
 /// Brings the bundle to the hosts that lack it. A host where that fails gets a warning, not an
 /// end: it may have the module, or need none.
-pub(super) async fn install(
-    bundle: &Bundle,
-    _allocation: &Allocation,
-    nodes: &mut [Reached],
-) -> Result<(), DriveError> {
+pub(super) async fn install(bundle: &Bundle, nodes: &mut [Reached]) -> Result<(), DriveError> {
     let lacking = |node: &&mut Reached| !node.local && node.survey.bundle_path.is_empty();
     if !nodes.iter_mut().any(|node| lacking(&node)) {
         return Ok(());
@@ -77,11 +73,11 @@ pub(super) async fn install(
                         "module installed"
                     );
                 }
-                Err(status) => eprintln!(
-                    "rlaunch: warning: {}: the Python module was not installed: {}",
+                Err(status) => say(&format!(
+                    "warning: {}: the Python module was not installed: {}",
                     node.name,
                     status.message()
-                ),
+                )),
             }
         }
     });

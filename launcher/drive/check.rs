@@ -2,12 +2,13 @@
 //! rank starts, naming every host concerned.
 
 use rlaunch_plan::Placement;
-use rlaunch_plan::allocation::Allocation;
+use rlaunch_plan::environment::DropReason;
 
 use super::DriveError;
 use super::reach::Reached;
 use crate::program::Program;
-use crate::settings::Settings;
+use crate::settings::{Settings, dropped_names};
+use crate::talk::say;
 
 pub(super) fn stdin_rank(settings: &Settings, placement: &Placement) -> Result<(), DriveError> {
     let world = placement.ranks.len();
@@ -17,15 +18,18 @@ pub(super) fn stdin_rank(settings: &Settings, placement: &Placement) -> Result<(
     }
 }
 
-pub(super) fn hosts(
-    settings: &Settings,
-    _allocation: &Allocation,
-    nodes: &[Reached],
-) -> Result<(), DriveError> {
+pub(super) fn hosts(settings: &Settings, nodes: &[Reached]) -> Result<(), DriveError> {
     let without = named(nodes, |node| !node.survey.directory_exists);
     if let Some(hosts) = without {
         let directory = settings.directory.display().to_string();
         return Err(DriveError::NoDirectory { hosts, directory });
+    }
+    if nodes.iter().any(|node| !node.local)
+        && let Some(names) = dropped_names(&settings.overlay, |reason| reason == DropReason::Local)
+    {
+        say(&format!(
+            "not passed to other hosts: {names}\nhint: -x NAME passes it"
+        ));
     }
     if let Program::Python { named: wanted, .. } = &settings.program {
         if let Some(hosts) = named(nodes, |node| node.survey.python.is_empty()) {
@@ -72,14 +76,14 @@ fn warn_of_versions(nodes: &[Reached]) {
         .iter()
         .find(|node| node.survey.python_version != first.survey.python_version);
     if let Some(other) = other {
-        eprintln!(
-            "rlaunch: warning: Python {} ({}) on {}, but {} ({}) on {}",
+        say(&format!(
+            "warning: Python {} ({}) on {}, but {} ({}) on {}",
             first.survey.python_version,
             first.survey.python,
             first.name,
             other.survey.python_version,
             other.survey.python,
             other.name
-        );
+        ));
     }
 }

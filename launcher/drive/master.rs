@@ -10,8 +10,6 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use rlaunch_control::v1;
-use rlaunch_plan::Placement;
-use rlaunch_plan::allocation::Allocation;
 use rlaunch_plan::environment::Master;
 use tracing::debug;
 
@@ -24,8 +22,6 @@ const PROOF_MAX: Duration = Duration::from_secs(3);
 
 pub(super) async fn choose(
     settings: &Settings,
-    _allocation: &Allocation,
-    _placement: &Placement,
     nodes: &mut [Reached],
 ) -> Result<Master, DriveError> {
     let candidates = match (settings.master_address, nodes.len()) {

@@ -9,6 +9,7 @@
 
 mod bundle;
 mod check;
+mod driver;
 mod error;
 mod identity;
 mod launch;
@@ -19,6 +20,7 @@ mod show;
 mod signals;
 mod stdin;
 mod supervise;
+mod translate;
 
 use std::time::Instant;
 
@@ -90,7 +92,7 @@ async fn drive(settings: Settings, start: Instant) -> Result<u8, DriveError> {
     };
     let mut nodes = nodes(reached, &placement);
     check::stdin_rank(&settings, &placement)?;
-    check::hosts(&settings, &allocation, &nodes)?;
+    check::hosts(&settings, &nodes)?;
     if settings.dry_run {
         let plan = Plan {
             identity,
@@ -100,7 +102,7 @@ async fn drive(settings: Settings, start: Instant) -> Result<u8, DriveError> {
         };
         return show::dry_run(&settings, &plan);
     }
-    let master = master::choose(&settings, &allocation, &placement, &mut nodes).await?;
+    let master = master::choose(&settings, &mut nodes).await?;
     info!(address = %master.address, port = master.port, "master");
     let plan = Plan {
         identity,
@@ -112,7 +114,7 @@ async fn drive(settings: Settings, start: Instant) -> Result<u8, DriveError> {
         show::map(&settings, &plan);
     }
     if let Some(bundle) = &bundle {
-        bundle::install(bundle, &plan.allocation, &mut nodes).await?;
+        bundle::install(bundle, &mut nodes).await?;
     }
     supervise::supervise(&settings, &plan, nodes, bundle.as_ref(), start).await
 }

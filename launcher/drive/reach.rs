@@ -18,6 +18,7 @@ use tracing::{debug, info};
 use super::DriveError;
 use super::bundle::Bundle;
 use crate::settings::Settings;
+use crate::talk::say;
 
 /// A host with an agent that has answered.
 pub(super) struct Reached {
@@ -100,7 +101,7 @@ async fn ask(
     request: v1::SurveyRequest,
 ) -> Result<Reached, DriveError> {
     for note in &connection.notes {
-        eprintln!("rlaunch: {name}: {note}");
+        say(&format!("{name}: {note}"));
     }
     let Connection {
         io,

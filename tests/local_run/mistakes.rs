@@ -41,7 +41,10 @@ fn bad_hostfiles() {
             &["hosts:2:14", "slot=2"],
         ),
         ("198.51.100.1 slots=x\n", &["hosts:1:20", "slots=x"]),
-        ("198.51.100.1 198.51.100.2\n", &["hosts:1:14", "198.51.100.2"]),
+        (
+            "198.51.100.1 198.51.100.2\n",
+            &["hosts:1:14", "198.51.100.2"],
+        ),
     ] {
         let path = hostfile(directory.path(), text);
         let message = refused(&["-np", "1", "-hostfile", &path, "true"]);
@@ -54,7 +57,10 @@ fn bad_hostfiles() {
 #[test]
 fn bad_numbers() {
     let directory = tempfile::tempdir().unwrap();
-    let path = hostfile(directory.path(), "198.51.100.1 slots=4\n198.51.100.2 slots=4\n");
+    let path = hostfile(
+        directory.path(),
+        "198.51.100.1 slots=4\n198.51.100.2 slots=4\n",
+    );
     let message = refused(&["-np", "0", "-hostfile", &path, "true"]);
     assert!(message.contains("-np 0"), "{message}");
     let message = refused(&["-np", "9", "-hostfile", &path, "true"]);

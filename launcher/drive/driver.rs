@@ -1,0 +1,395 @@
+//! The state of a running job, and what each message, signal and timer does to it.
+//!
+//! Nothing here waits.
+
+use std::time::Instant;
+
+use prost::Message as _;
+use rlaunch_control::v1::{self, from_agent, to_agent};
+use rlaunch_plan::supervise::{
+    Action, ClockOffset, Event, HostSetup, Settings as Supervision, Supervisor,
+};
+use rlaunch_plan::{Placement, Verdict};
+use rlaunch_wire::notice::{Notice, NoticeKind};
+use tracing::{debug, info};
+
+use super::Plan;
+use super::bundle::Bundle;
+use super::launch;
+use super::links::{FromHost, Links};
+use super::reach::{Reached, wall_us};
+use super::signals::Received;
+use super::stdin::Stdin;
+use super::translate::{self, rank_of, stream};
+use crate::output::{Chunk, Printed, Printer, Stream, Tail};
+use crate::settings::Settings;
+
+pub(super) struct Driver<'a> {
+    placement: &'a Placement,
+    pub(super) supervisor: Supervisor,
+    pub(super) links: Links,
+    pub(super) printer: Printer,
+    start: Instant,
+    /// By node rank.
+    hosts: Vec<HostState>,
+    /// By rank.
+    pub(super) ranks: Vec<RankState>,
+    joined: usize,
+    credit_bytes: u64,
+    /// Nobody reads our stdout any more.
+    pub(super) stdout_closed: bool,
+}
+
+struct HostState {
+    name: String,
+    clock: ClockOffset,
+    /// The agent's own time in its last heartbeat, for its estimate.
+    heard_us: i64,
+    finished: bool,
+}
+
+#[derive(Default)]
+pub(super) struct RankState {
+    pub(super) tail: Tail,
+    card: Option<Vec<u8>>,
+    /// Printed, and not yet given back as credit; by stream.
+    owed_bytes: [u64; 2],
+}
+
+impl<'a> Driver<'a> {
+    pub(super) fn new(
+        settings: &Settings,
+        plan: &'a Plan,
+        nodes: Vec<Reached>,
+        bundle: Option<&Bundle>,
+        printer: Printer,
+        start: Instant,
+    ) -> Self {
+        let setups = plan
+            .placement
+            .nodes
+            .iter()
+            .zip(&nodes)
+            .map(|(places, node)| HostSetup {
+                name: node.name.clone(),
+                first_rank: places.first_rank,
+                ranks: places.ranks,
+            });
+        let now = start.elapsed();
+        let supervision = Supervision {
+            hosts: setups.collect(),
+            wall_start_us: wall_us() - i64::try_from(now.as_micros()).unwrap_or(0),
+            host_timeout: settings.host_timeout,
+            kill_after: settings.kill_after,
+            job_timeout: settings.timeout,
+        };
+        let mut supervisor = Supervisor::new(supervision, now);
+        let mut hosts = Vec::with_capacity(nodes.len());
+        for (index, node) in nodes.iter().enumerate() {
+            if let Some(event) = clock_event(index, &node.clock) {
+                supervisor.handle_event(event, now);
+            }
+            let (name, clock) = (node.name.clone(), node.clock);
+            hosts.push(HostState {
+                name,
+                clock,
+                heard_us: 0,
+                finished: false,
+            });
+        }
+        let launches = nodes.iter().enumerate();
+        let launches =
+            launches.map(|(index, node)| launch::message(settings, plan, index, node, bundle));
+        let launches = launches.collect();
+        let world = plan.placement.ranks.len();
+        Self {
+            placement: &plan.placement,
+            supervisor,
+            links: Links::open(nodes, launches),
+            printer,
+            start,
+            hosts,
+            ranks: std::iter::repeat_with(RankState::default)
+                .take(world)
+                .collect(),
+            joined: 0,
+            credit_bytes: launch::credit(world),
+            stdout_closed: false,
+        }
+    }
+
+    /// Does what the supervisor decided; the verdict, once there is one.
+    pub(super) fn act(&mut self) -> Option<Verdict> {
+        while let Some(action) = self.supervisor.poll_action() {
+            match action {
+                Action::Terminate { hosts, kill_after } => {
+                    let kill_after_ms = launch::milliseconds(kill_after);
+                    debug!(?hosts, kill_after_ms, "terminate");
+                    for host in hosts {
+                        let body = v1::Terminate { kill_after_ms };
+                        self.links.send(host, to_agent::Message::Terminate(body));
+                    }
+                }
+                Action::TellPeersFailed {
+                    rank,
+                    host,
+                    pid,
+                    cause,
+                } => {
+                    let body = v1::PeerFailed {
+                        rank,
+                        host,
+                        pid,
+                        cause,
+                    };
+                    self.links.send_all(&to_agent::Message::PeerFailed(body));
+                }
+                Action::Warn(text) => self.printer.talk(prefixed(&text)),
+                Action::Disconnect { host } => self.links.disconnect(host),
+                Action::Done(verdict) => return Some(*verdict),
+            }
+        }
+        None
+    }
+
+    fn event(&mut self, event: Event) {
+        self.supervisor.handle_event(event, self.start.elapsed());
+    }
+
+    pub(super) fn handle_host(
+        &mut self,
+        host: usize,
+        message: FromHost,
+        stdin: Option<&mut Stdin>,
+    ) {
+        match message {
+            FromHost::Message(message) => {
+                self.event(Event::Activity { host });
+                self.handle_message(host, message, stdin);
+            }
+            FromHost::Said(line) => {
+                self.printer
+                    .talk(format!("rlaunch: {}: {line}", self.hosts[host].name));
+            }
+            FromHost::Ended { .. } if self.hosts[host].finished => {}
+            FromHost::Ended { kind, detail } => self.event(Event::HostLost { host, kind, detail }),
+        }
+    }
+
+    fn handle_message(
+        &mut self,
+        host: usize,
+        message: from_agent::Message,
+        stdin: Option<&mut Stdin>,
+    ) {
+        use from_agent::Message;
+        if let Some(rank) = rank_of(&message)
+            && !self.is_on(rank, host)
+        {
+            debug!(rank, host, "a message of a rank that is not there");
+            return;
+        }
+        match message {
+            Message::Output(output) => self.handle_output(output),
+            Message::OutputEnd(end) => self.printer.end(end.rank, stream(end.stream)),
+            Message::Joined(joined) => self.handle_joined(joined),
+            Message::Broadcast(broadcast) => self.handle_broadcast(host, broadcast),
+            Message::Heartbeat(heartbeat) => self.handle_heartbeat(host, heartbeat),
+            Message::Log(log) => self.handle_log(host, &log),
+            Message::StdinTaken(taken) => {
+                if let Some(stdin) = stdin {
+                    stdin.handle_taken(taken.bytes);
+                }
+            }
+            other => {
+                self.hosts[host].finished |= matches!(other, Message::Finished(_));
+                debug!(host, message = ?other, after = ?self.start.elapsed(), "told");
+                if let Some(event) = translate::event(host, other) {
+                    self.event(event);
+                }
+            }
+        }
+    }
+
+    fn handle_output(&mut self, output: v1::Output) {
+        let stream = stream(output.stream);
+        let v1::Output {
+            rank,
+            data,
+            host_time_us,
+            partial,
+            ..
+        } = output;
+        self.ranks[rank as usize].tail.push(stream, &data);
+        let data = data.into();
+        self.printer.chunk(Chunk {
+            rank,
+            stream,
+            data,
+            host_time_us,
+            partial,
+        });
+    }
+
+    /// Passed on to the other hosts. Of its meaning only "I lost rank N" is read: a failure that
+    /// follows from another one.
+    fn handle_broadcast(&mut self, host: usize, broadcast: v1::Broadcast) {
+        let notice = Notice::decode(broadcast.payload.as_ref())
+            .ok()
+            .and_then(|it| it.kind);
+        if let Some(NoticeKind::Failed(failed)) = notice
+            && failed.rank != broadcast.from
+            && (failed.rank as usize) < self.ranks.len()
+        {
+            self.event(Event::PeerLost {
+                rank: broadcast.from,
+                peer: failed.rank,
+            });
+        }
+        self.links
+            .send_others(Some(host), &to_agent::Message::Broadcast(broadcast));
+    }
+
+    /// The world is told once every rank has joined.
+    fn handle_joined(&mut self, joined: v1::Joined) {
+        let v1::Joined { rank, card } = joined;
+        if self.ranks[rank as usize]
+            .card
+            .replace(card.into())
+            .is_none()
+        {
+            self.joined += 1;
+        }
+        self.event(Event::Joined { rank });
+        if self.joined == self.ranks.len() {
+            let cards = self
+                .ranks
+                .iter_mut()
+                .map(|rank| rank.card.clone().unwrap_or_default().into());
+            let world = v1::World {
+                cards: cards.collect(),
+            };
+            self.links.send_all(&to_agent::Message::World(world));
+        }
+    }
+
+    fn handle_heartbeat(&mut self, host: usize, heartbeat: v1::Heartbeat) {
+        let state = &mut self.hosts[host];
+        state.heard_us = heartbeat.sent_us;
+        if heartbeat.echo_us != 0 {
+            state
+                .clock
+                .sample(heartbeat.echo_us, heartbeat.sent_us, wall_us());
+            if let Some(event) = clock_event(host, &state.clock) {
+                self.event(event);
+            }
+        }
+    }
+
+    fn handle_log(&mut self, host: usize, log: &v1::Log) {
+        let name = &self.hosts[host].name;
+        match log.level() {
+            v1::Level::Warn | v1::Level::Error => {
+                self.printer.talk(format!("rlaunch: {name}: {}", log.text));
+            }
+            v1::Level::Info => info!(host = name, "{}", log.text),
+            v1::Level::Debug => debug!(host = name, "{}", log.text),
+        }
+    }
+
+    pub(super) fn handle_signal(&mut self, received: Received) {
+        match received {
+            Received::End(signal) => self.event(Event::UserSignal { signal }),
+            Received::Forward(signal) => {
+                self.links
+                    .send_all(&to_agent::Message::Signal(v1::Signal { signal }));
+            }
+            Received::Suspend => self.printer.talk(
+                "rlaunch: the job cannot be suspended: the hosts would take a silent launcher for \
+                 lost and end their ranks",
+            ),
+        }
+    }
+
+    pub(super) fn handle_printed(&mut self, event: Printed) {
+        match event {
+            Printed::Bytes {
+                rank,
+                stream,
+                bytes,
+            } => {
+                let owed = &mut self.ranks[rank as usize].owed_bytes[stream as usize];
+                *owed += bytes;
+                // In large parts: each costs a message.
+                if *owed >= self.credit_bytes / 4 {
+                    let bytes = std::mem::take(owed);
+                    let stream = stream as i32;
+                    let host = self.placement.ranks[rank as usize].node_rank as usize;
+                    self.links.send(
+                        host,
+                        to_agent::Message::Credit(v1::Credit {
+                            rank,
+                            stream,
+                            bytes,
+                        }),
+                    );
+                }
+            }
+            // As a program that writes to `| head -1` ends by SIGPIPE.
+            Printed::Closed(Stream::Stdout) => {
+                self.stdout_closed = true;
+                self.event(Event::UserSignal {
+                    signal: nix::libc::SIGPIPE,
+                });
+            }
+            Printed::Closed(Stream::Stderr) => {}
+        }
+    }
+
+    pub(super) fn handle_stdin(&mut self, (rank, block): (u32, Option<Vec<u8>>)) {
+        let host = self.placement.ranks[rank as usize].node_rank as usize;
+        let end = block.is_none();
+        let stdin = v1::Stdin {
+            rank,
+            data: block.unwrap_or_default().into(),
+            end,
+        };
+        self.links.send(host, to_agent::Message::Stdin(stdin));
+    }
+
+    pub(super) fn beat(&mut self) {
+        for host in 0..self.hosts.len() {
+            let heartbeat = v1::Heartbeat {
+                sent_us: wall_us(),
+                echo_us: self.hosts[host].heard_us,
+            };
+            self.links
+                .send(host, to_agent::Message::Heartbeat(heartbeat));
+        }
+    }
+
+    fn is_on(&self, rank: u32, host: usize) -> bool {
+        self.placement
+            .ranks
+            .get(rank as usize)
+            .is_some_and(|place| place.node_rank as usize == host)
+    }
+}
+
+fn clock_event(host: usize, clock: &ClockOffset) -> Option<Event> {
+    let error_us = clock.error_us()?;
+    Some(Event::Clock {
+        host,
+        offset_us: clock.offset_us(),
+        error_us,
+    })
+}
+
+/// Every line of ours says whose it is.
+fn prefixed(text: &str) -> String {
+    if text.starts_with("rlaunch:") {
+        text.to_owned()
+    } else {
+        format!("rlaunch: {text}")
+    }
+}
