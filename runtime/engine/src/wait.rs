@@ -1,7 +1,7 @@
 //! How a call waits: it polls its operation, ever less eagerly.
 //!
-//! With a core for each local rank it spins, then sleeps; with fewer it yields, then sleeps. A
-//! yield that took long means that others want the cores, so the next waits sleep at once. Sleep
+//! With a core for each local rank it spins, soon yielding in between, then sleeps; with fewer it
+//! yields at once, then sleeps. A yield that took long means that others want the cores, so the next waits sleep at once. Sleep
 //! ends by the doorbell of the shared memory, or by the descriptors of the connections waited for.
 
 use std::os::fd::RawFd;
@@ -38,6 +38,9 @@ pub(crate) struct Pace {
 }
 
 const SPIN_MAX: Duration = Duration::from_micros(100);
+/// From here on a spinning rank yields between looks: there may be a core for each, and still the
+/// scheduler has put the awaited peer on this one, where it can't run while this rank spins.
+const SPIN_ALONE: Duration = Duration::from_micros(3);
 const YIELD_MAX: Duration = Duration::from_millis(1);
 /// Polls between two looks at the clock while spinning.
 const POLLS_PER_CLOCK: u32 = 64;
@@ -149,6 +152,9 @@ impl Core {
             }
         }
         if self.pace.has_core && waited < SPIN_MAX {
+            if waited >= SPIN_ALONE {
+                std::thread::yield_now();
+            }
             return Ok(());
         }
         if wait.yields && waited < YIELD_MAX {
