@@ -14,7 +14,6 @@ use rlaunch_wire::notice::{Notice, NoticeKind};
 use tracing::{debug, info};
 
 use super::Plan;
-use super::bundle::Bundle;
 use super::launch;
 use super::links::{FromHost, Links};
 use super::reach::{Reached, wall_us};
@@ -34,6 +33,7 @@ pub(super) struct Driver<'a> {
     hosts: Vec<HostState>,
     /// By rank.
     pub(super) ranks: Vec<RankState>,
+    started: usize,
     joined: usize,
     credit_bytes: u64,
     /// Nobody reads our stdout any more.
@@ -61,7 +61,7 @@ impl<'a> Driver<'a> {
         settings: &Settings,
         plan: &'a Plan,
         nodes: Vec<Reached>,
-        bundle: Option<&Bundle>,
+        launches: Vec<v1::Launch>,
         printer: Printer,
         start: Instant,
     ) -> Self {
@@ -97,10 +97,6 @@ impl<'a> Driver<'a> {
                 finished: false,
             });
         }
-        let launches = nodes.iter().enumerate();
-        let launches =
-            launches.map(|(index, node)| launch::message(settings, plan, index, node, bundle));
-        let launches = launches.collect();
         let world = plan.placement.ranks.len();
         Self {
             placement: &plan.placement,
@@ -112,6 +108,7 @@ impl<'a> Driver<'a> {
             ranks: std::iter::repeat_with(RankState::default)
                 .take(world)
                 .collect(),
+            started: 0,
             joined: 0,
             credit_bytes: launch::credit(world),
             stdout_closed: false,
@@ -204,6 +201,12 @@ impl<'a> Driver<'a> {
             other => {
                 self.hosts[host].finished |= matches!(other, Message::Finished(_));
                 debug!(host, message = ?other, after = ?self.start.elapsed(), "told");
+                if matches!(other, Message::Started(_)) {
+                    self.started += 1;
+                    if self.started == self.ranks.len() {
+                        info!(after = ?self.start.elapsed(), "all ranks run");
+                    }
+                }
                 if let Some(event) = translate::event(host, other) {
                     self.event(event);
                 }

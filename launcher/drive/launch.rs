@@ -30,6 +30,7 @@ pub(super) fn message(
     node_rank: usize,
     node: &Reached,
     bundle: Option<&Bundle>,
+    pty_echo: bool,
 ) -> v1::Launch {
     let places = &plan.placement.nodes[node_rank];
     let world = plan.placement.ranks.len();
@@ -55,6 +56,7 @@ pub(super) fn message(
         kill_after_ms: milliseconds(settings.kill_after),
         launcher_silence_ms: milliseconds(settings.host_timeout),
         pty: settings.pty,
+        pty_echo,
         output_credit: credit(world),
         bundle: !node.local && !node.survey.bundle_path.is_empty(),
         host: node.name.clone(),

@@ -20,6 +20,7 @@ mod show;
 mod signals;
 mod stdin;
 mod supervise;
+mod terminal;
 mod translate;
 
 use std::time::Instant;
@@ -90,6 +91,11 @@ async fn drive(settings: Settings, start: Instant) -> Result<u8, DriveError> {
         Some(placement) => placement,
         None => place(&allocation, &settings.placement)?,
     };
+    info!(
+        ranks = placement.ranks.len(),
+        hosts = placement.nodes.len(),
+        "placed"
+    );
     let mut nodes = nodes(reached, &placement);
     check::stdin_rank(&settings, &placement)?;
     check::hosts(&settings, &nodes)?;

@@ -13,9 +13,11 @@ use tracing::info;
 
 use super::bundle::Bundle;
 use super::driver::Driver;
+use super::launch;
 use super::reach::Reached;
 use super::signals::{Received, Signals};
 use super::stdin::Stdin;
+use super::terminal::Terminal;
 use super::{DriveError, Plan};
 use crate::output::{Printed, Printer};
 use crate::settings::Settings;
@@ -35,7 +37,16 @@ pub(super) async fn supervise(
         Some(rank) => Some(Stdin::read(rank).map_err(DriveError::Printer)?),
         None => None,
     };
-    let mut driver = Driver::new(settings, plan, nodes, bundle, printer, start);
+    let terminal = stdin
+        .as_ref()
+        .filter(|_| settings.pty)
+        .and_then(|_| Terminal::pass_letters_on());
+    let echo = terminal.is_some();
+    let launches = nodes.iter().enumerate();
+    let launches =
+        launches.map(|(rank, node)| launch::message(settings, plan, rank, node, bundle, echo));
+    let launches = launches.collect();
+    let mut driver = Driver::new(settings, plan, nodes, launches, printer, start);
     let mut beat = tokio::time::interval(HEARTBEAT_PERIOD);
     beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     let verdict = loop {
@@ -60,6 +71,7 @@ pub(super) async fn supervise(
         // Events that arrived were handled first: a late timer must not win over a message.
         driver.supervisor.handle_timeout(start.elapsed());
     };
+    drop(terminal);
     let code = driver.conclude(verdict, &mut printed, &mut signals).await;
     info!(code, after = ?start.elapsed(), "done");
     Ok(code)

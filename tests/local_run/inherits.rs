@@ -169,3 +169,34 @@ fn a_python_script_runs_under_python() {
     );
     assert_eq!(run.stdout, "0 ['y']\n", "{}", run.stderr);
 }
+
+/// A rank's own terminal echoes, ours then does not; afterwards it does again.
+#[test]
+fn a_terminal_serves_a_rank_with_a_terminal() {
+    use nix::sys::termios::{LocalFlags, tcgetattr};
+    let pty = nix::pty::openpty(None, None).unwrap();
+    let echoes = || {
+        tcgetattr(&pty.slave)
+            .unwrap()
+            .local_flags
+            .contains(LocalFlags::ECHO)
+    };
+    assert!(echoes());
+    let mut child = rlaunch()
+        .args(["-np", "1", "--stdin", "0", "--pty", "--", "sh", "-c"])
+        .arg("printf 'ready? '; read x; echo \"got $x\"")
+        .stdin(pty.slave.try_clone().unwrap())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = child.stdout.take().unwrap();
+    let mut prompt = [0; 7];
+    std::io::Read::read_exact(&mut output, &mut prompt).unwrap();
+    assert!(!echoes());
+    nix::unistd::write(&pty.master, b"abc\n").unwrap();
+    let mut rest = String::new();
+    std::io::Read::read_to_string(&mut output, &mut rest).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(rest.replace('\r', ""), "abc\ngot abc\n");
+    assert!(echoes());
+}

@@ -90,7 +90,7 @@ impl Starter<'_> {
             path: plan.argv[0].clone().into(),
             errno: error.raw_os_error().unwrap_or(libc::EIO),
         };
-        let ends = Ends::open(self.launch.pty, spec.stdin).map_err(setup)?;
+        let ends = Ends::open(self.launch.pty, self.launch.pty_echo, spec.stdin).map_err(setup)?;
         let terminal = self.launch.pty;
         self.keeper
             .spawn(spec.rank, &plan, &ends.theirs)
@@ -201,9 +201,9 @@ struct Ends {
 }
 
 impl Ends {
-    fn open(terminal: bool, stdin: bool) -> io::Result<Self> {
+    fn open(terminal: bool, echo: bool, stdin: bool) -> io::Result<Self> {
         if terminal {
-            return Self::open_terminal(stdin);
+            return Self::open_terminal(echo, stdin);
         }
         let (stdout, their_stdout) = pipe2(OFlag::O_CLOEXEC)?;
         let (stderr, their_stderr) = pipe2(OFlag::O_CLOEXEC)?;
@@ -220,15 +220,15 @@ impl Ends {
         })
     }
 
-    /// One terminal: its output as written (no CR before newlines), and no echo, for the launcher's
-    /// own terminal shows what is typed.
-    fn open_terminal(stdin: bool) -> io::Result<Self> {
+    /// One terminal: its output as written (no CR before newlines). It shows what is typed only if
+    /// the launcher's own terminal does not.
+    fn open_terminal(echo: bool, stdin: bool) -> io::Result<Self> {
         let pair = openpty(None, None)?;
         let (master, slave) = (close_on_exec(&pair.master)?, close_on_exec(&pair.slave)?);
         drop(pair);
         let mut modes = tcgetattr(&slave)?;
         modes.output_flags.remove(OutputFlags::OPOST);
-        modes.local_flags.remove(LocalFlags::ECHO);
+        modes.local_flags.set(LocalFlags::ECHO, echo);
         tcsetattr(&slave, SetArg::TCSANOW, &modes)?;
         sys::set_window_size(&master, TERMINAL_ROWS, TERMINAL_COLUMNS);
         let their_stdin = if stdin {

@@ -188,6 +188,9 @@ pub struct Launch {
     /// this host as the user wrote it, for messages
     #[prost(string, tag = "15")]
     pub host: ::prost::alloc::string::String,
+    /// the launcher's own terminal passes letters on without showing them
+    #[prost(bool, tag = "16")]
+    pub pty_echo: bool,
     /// set: argv is \[script or -m module, args…\], the agent finds python
     #[prost(message, optional, tag = "14")]
     pub python: ::core::option::Option<PythonProgram>,
