@@ -4,7 +4,7 @@ use crate::{paths, sh};
 use std::process::Command;
 
 /// A file longer than this is read by nobody at a sitting.
-const FILE_MAX_LINES: usize = 700;
+const FILE_MAX_LINES: usize = 450;
 
 /// Built at run time, so that this file does not hold them.
 fn banned() -> Vec<(String, &'static str)> {
