@@ -318,7 +318,12 @@ fn a_killed_owner_leaves_nothing() {
     };
     let hosts = env!("CARGO_BIN_EXE_hosts");
     let mut owner = std::process::Command::new(hosts)
-        .args(["keep", "2"])
+        .args([
+            "--name",
+            &format!("test-{}", std::process::id()),
+            "keep",
+            "2",
+        ])
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
