@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use prost::Message;
 use rlaunch_schedule::Algorithm;
@@ -65,15 +65,13 @@ pub(crate) fn connect(config: &Config) -> Result<(Place, Core), Error> {
     let me = config.rank as usize;
     let mut peers: Vec<Peer> = cards.iter().map(|card| Peer::new(identity(card))).collect();
     let neighbours = share_memory(me, &cards, &secret, job, deadline, &mut peers)?;
-    connect_tcp(
-        me,
-        &cards,
-        &secret,
+    let identity = Identity {
+        secret: secret.clone(),
         job,
-        deadline,
-        listener.as_ref(),
-        &mut peers,
-    )?;
+        rank: config.rank,
+    };
+    let setup = tcp_setup(config, identity, deadline);
+    connect_tcp(me, &cards, setup, listener.as_ref(), &mut peers)?;
 
     let processes = watch_processes(me, &cards);
     let is_leader_link = matches!(control, ControlLink::Member(_));
@@ -177,13 +175,29 @@ fn share_memory(
     }))
 }
 
+/// What holds for every connection.
+///
+/// The launcher watches over hosts and knows the user's --host-timeout (30 s by default), and what
+/// it says names the host. So under an agent connections wait longer and end only what no launcher
+/// sees: two hosts that reach it but not each other.
+fn tcp_setup(config: &Config, identity: Identity, deadline: Instant) -> TcpSetup {
+    let silence_max = match config.rendezvous {
+        Rendezvous::Agent { .. } => Duration::from_secs(120),
+        Rendezvous::Alone | Rendezvous::Star { .. } => Duration::from_secs(30),
+    };
+    TcpSetup {
+        identity,
+        peers: Vec::new(),
+        deadline,
+        silence_max,
+    }
+}
+
 /// Connects with all that share no memory.
 fn connect_tcp(
     me: usize,
     cards: &[Card],
-    secret: &Secret,
-    job: [u8; 16],
-    deadline: Instant,
+    mut setup: TcpSetup,
     listener: Option<&TcpListener>,
     peers: &mut [Peer],
 ) -> Result<(), Error> {
@@ -208,15 +222,7 @@ fn connect_tcp(
         rank: *rank as u32,
         addresses: addresses(&cards[*rank], cards[me].shares_host(&cards[*rank])),
     });
-    let setup = TcpSetup {
-        identity: Identity {
-            secret: secret.clone(),
-            job,
-            rank: me as u32,
-        },
-        peers: targets.collect(),
-        deadline,
-    };
+    setup.peers = targets.collect();
     let connections =
         tcp::setup(&setup, listener).map_err(|error| Error::Init(error.to_string()))?;
     for (rank, connection) in far.iter().zip(connections) {

@@ -61,7 +61,7 @@ pub enum Error {
     /// Peers did not come within RLAUNCH_TIMEOUT. Cause: a stopped or very slow rank, or a program
     /// in which they never make the matching call.
     #[error(
-        "{during} waited {waited:?} for {}; hint: see what they do (py-spy, gdb), or raise \
+        "{during} waited {waited:.1?} for {}; hint: see what they do (py-spy, gdb), or raise \
              RLAUNCH_TIMEOUT (seconds)",
         list(missing)
     )]
@@ -93,7 +93,9 @@ pub enum Error {
 
     /// The connection to a peer broke in a way that is no peer's death: bytes that no rank of this
     /// version writes, no memory left for shared segments, a network error.
-    #[error("connection to {peer}: {cause}")]
+    #[error(
+        "connection to {peer}: {cause}; hint: see whether that host is up and reaches this one"
+    )]
     Connection { peer: Rank, cause: String },
 
     /// The program asked to end the wait; see [`crate::set_interrupt`].

@@ -30,8 +30,8 @@ fn tcp_pair() -> Pair {
     let one = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let other = listener.accept().unwrap().0;
     (
-        Box::new(TcpConnection::new(one).unwrap()),
-        Box::new(TcpConnection::new(other).unwrap()),
+        Box::new(TcpConnection::new(one, SILENCE_MAX).unwrap()),
+        Box::new(TcpConnection::new(other, SILENCE_MAX).unwrap()),
     )
 }
 
@@ -302,7 +302,7 @@ fn a_tcp_peer_that_ends_is_an_error_and_garbage_too() {
 
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let mut stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let mut connection = TcpConnection::new(listener.accept().unwrap().0).unwrap();
+    let mut connection = TcpConnection::new(listener.accept().unwrap().0, SILENCE_MAX).unwrap();
     stream.write_all(&[0xAB; 64]).unwrap();
     let error = loop {
         assert!(Instant::now() < deadline);
@@ -321,6 +321,9 @@ fn identity(rank: u32, secret: &[u8]) -> Identity {
     }
 }
 
+/// Longer than any test runs.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
+
 fn tcp_setup(rank: u32, secret: &[u8], peers: &[(u32, Vec<SocketAddr>)], seconds: f64) -> TcpSetup {
     let peers = peers.iter().map(|(rank, addresses)| TcpPeer {
         rank: *rank,
@@ -330,6 +333,7 @@ fn tcp_setup(rank: u32, secret: &[u8], peers: &[(u32, Vec<SocketAddr>)], seconds
         identity: identity(rank, secret),
         peers: peers.collect(),
         deadline: Instant::now() + Duration::from_secs_f64(seconds),
+        silence_max: SILENCE_MAX,
     }
 }
 

@@ -7,6 +7,7 @@
 use std::io::{self, IoSlice, Read};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsRawFd, RawFd};
+use std::time::Duration;
 
 use super::setup::tune;
 use crate::{
@@ -32,8 +33,9 @@ const BUFFER_BYTES: usize = 128 * 1024;
 const DIRECT_BYTES_MIN: usize = 4096;
 
 impl TcpConnection {
-    pub fn new(stream: TcpStream) -> io::Result<Self> {
-        tune(&stream)?;
+    /// `silence_max`: sent bytes that stay unacknowledged for this long end the connection.
+    pub fn new(stream: TcpStream, silence_max: Duration) -> io::Result<Self> {
+        tune(&stream, silence_max)?;
         Ok(Self {
             stream,
             // Words, so that elements in it are aligned.

@@ -24,6 +24,8 @@ pub struct TcpSetup {
     pub identity: Identity,
     pub peers: Vec<TcpPeer>,
     pub deadline: Instant,
+    /// Sent bytes that stay unacknowledged for this long end a connection.
+    pub silence_max: Duration,
 }
 
 /// Why not all peers are connected.
@@ -53,8 +55,6 @@ const PENDING_MAX: usize = 256;
 const BACKLOG: i32 = 1024;
 /// A host that vanished is noticed this soon although nothing is being sent.
 const KEEPALIVE: Duration = Duration::from_secs(10);
-/// Sent bytes that stay unacknowledged for this long end the connection.
-const USER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Listens on a port of the system's choice, for IPv6 and IPv4 where the system has both.
 pub fn listen() -> io::Result<TcpListener> {
@@ -124,7 +124,10 @@ pub fn setup(
     }
     let mut connections = Vec::with_capacity(setup.peers.len());
     for stream in mesh.established {
-        connections.push(TcpConnection::new(stream.expect("the mesh is complete"))?);
+        connections.push(TcpConnection::new(
+            stream.expect("the mesh is complete"),
+            setup.silence_max,
+        )?);
     }
     Ok(connections)
 }
@@ -352,7 +355,7 @@ fn is_connected(stream: &TcpStream) -> io::Result<bool> {
 }
 
 /// What every established connection gets.
-pub(super) fn tune(stream: &TcpStream) -> io::Result<()> {
+pub(super) fn tune(stream: &TcpStream, silence_max: Duration) -> io::Result<()> {
     stream.set_nonblocking(true)?;
     stream.set_nodelay(true)?;
     let socket = socket2::SockRef::from(stream);
@@ -361,5 +364,5 @@ pub(super) fn tune(stream: &TcpStream) -> io::Result<()> {
         .with_interval(KEEPALIVE / 2)
         .with_retries(4);
     socket.set_tcp_keepalive(&keepalive)?;
-    socket.set_tcp_user_timeout(Some(USER_TIMEOUT))
+    socket.set_tcp_user_timeout(Some(silence_max))
 }
