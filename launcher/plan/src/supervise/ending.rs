@@ -66,6 +66,10 @@ impl Supervisor {
                 exit_code::of_signal(signal),
             );
             self.begin_ending(Some(stop), now);
+            // Whoever closed the pipe does not listen.
+            if signal != SIGPIPE {
+                self.warn_of_kill();
+            }
             return;
         };
         // Nobody has lost patience: the reader of the output is gone, and the job ends already.
@@ -79,6 +83,17 @@ impl Supervisor {
         ending.killing = true;
         ending.give_up_at = ending.give_up_at.min(now + GRACE);
         self.terminate(Duration::ZERO);
+    }
+
+    fn warn_of_kill(&mut self) {
+        let patience = self.settings.kill_after;
+        if patience.is_zero() {
+            return;
+        }
+        let patience = seconds(patience);
+        self.warn(format!(
+            "ending the job (TERM); KILL follows in {patience}, ^C again kills now"
+        ));
     }
 
     pub(super) fn timed_out(&mut self, now: Duration) {

@@ -2,10 +2,11 @@
 
 use super::{Cause, Fate, HostFateKind, Outcome, Verdict, signal_hint, signal_name};
 use crate::supervise::{Ending, LossKind};
-use crate::text::{count, ranges, seconds_of_ms, show};
+use crate::text::{ranges, seconds_of_ms, show};
 
 /// Lines of the causing rank that are repeated.
 const LAST_LINES_SHOWN: usize = 20;
+const SIGKILL: i32 = 9;
 
 pub(super) fn render(verdict: &Verdict) -> String {
     let mut text = String::new();
@@ -39,12 +40,15 @@ pub(super) fn render(verdict: &Verdict) -> String {
             HostFateKind::Lost => "was lost",
             HostFateKind::Unresponsive => "did not answer",
         };
+        let detail = match fate.detail.as_str() {
+            "" => String::new(),
+            detail => format!(" ({})", show(detail)),
+        };
         push(
             &mut text,
             &format!(
-                "  {host} {what} ({}): what ran there ends when its agent sees that the connection is \
-             gone, but nobody could confirm it",
-                show(&fate.detail)
+                "  {host} {what}{detail}: what ran there ends when its agent sees that the connection is \
+             gone, but nobody could confirm it"
             ),
         );
     }
@@ -127,13 +131,16 @@ fn cause_line(cause: &Cause) -> String {
             detail,
             silent_ms,
         } => {
-            let ranks = ranges(ranks);
+            let ranks = named(ranks);
             let how = match kind {
+                LossKind::Closed | LossKind::Reset if detail.is_empty() => {
+                    "its connection ended".to_owned()
+                }
                 LossKind::Closed => format!("its connection ended: {}", show(detail)),
                 LossKind::Reset => format!("its connection broke: {}", show(detail)),
                 LossKind::Silent => format!("nothing heard for {}", seconds_of_ms(*silent_ms)),
             };
-            format!("host {host} was lost with rank {ranks}: {how}")
+            format!("host {host} was lost with {ranks}: {how}")
         }
         Cause::AgentBroke { host, rank, reason } => {
             format!("the agent on {host} {reason} (rank {rank})")
@@ -173,42 +180,65 @@ fn last_lines(verdict: &Verdict, text: &mut String) {
 
 /// What became of the other ranks.
 fn others(verdict: &Verdict) -> Option<String> {
-    let mut fates: [Vec<u32>; 5] = Default::default();
+    let mut fates: [Vec<u32>; 6] = Default::default();
     for fate in verdict
         .ranks
         .iter()
         .filter(|fate| Some(fate.rank) != verdict.rank())
     {
         let index = match fate.fate {
+            Fate::Stopped(Ending::Signal(SIGKILL)) => 1,
             Fate::Stopped(_) => 0,
-            Fate::Ended(Ending::Code(0)) => 1,
-            Fate::Ended(_) => 2,
-            Fate::NeverStarted => 3,
-            Fate::Unknown => 4,
+            Fate::Ended(Ending::Code(0)) => 2,
+            Fate::Ended(_) => 3,
+            Fate::NeverStarted => 4,
+            Fate::Unknown => 5,
         };
         fates[index].push(fate.rank);
     }
     let words = [
-        "ended by rlaunch",
-        "returned 0",
-        "failed too",
-        "never started",
-        "end not confirmed",
+        ("was ended by rlaunch", "were ended by rlaunch"),
+        (
+            "was killed by rlaunch (KILL)",
+            "were killed by rlaunch (KILL)",
+        ),
+        ("returned 0", "returned 0"),
+        ("failed too", "failed too"),
+        ("never started", "never started"),
+        (
+            "is not confirmed to have ended",
+            "are not confirmed to have ended",
+        ),
     ];
-    let parts = fates
+    let parts: Vec<(&[u32], &str)> = fates
         .iter()
         .zip(words)
-        .filter(|(ranks, _)| !ranks.is_empty());
-    let parts: Vec<String> = parts
-        .map(|(ranks, word)| format!("{word}: {}", ranges(ranks)))
+        .filter(|(ranks, _)| !ranks.is_empty())
+        .map(|(ranks, (one, many))| (ranks.as_slice(), if ranks.len() == 1 { one } else { many }))
         .collect();
-    let total: usize = fates.iter().map(Vec::len).sum();
-    let subject = match (verdict.rank(), total) {
-        (_, 0) => return None,
-        (Some(_), _) => format!("the other {}", count(total as u64, "rank")),
-        (None, _) => format!("the {}", count(total as u64, "rank")),
+    let joined = |name: fn(&[u32]) -> String| {
+        let parts: Vec<String> = parts
+            .iter()
+            .map(|(ranks, word)| format!("{} {word}", name(ranks)))
+            .collect();
+        parts.join("; ")
     };
-    Some(format!("{subject} — {}", parts.join("; ")))
+    let total: usize = fates.iter().map(Vec::len).sum();
+    Some(match (verdict.rank(), parts.as_slice()) {
+        (_, []) => return None,
+        (None, _) => joined(named),
+        (Some(_), [(ranks, word)]) => match total {
+            1 => format!("the other rank ({}) {word}", ranges(ranks)),
+            _ => format!("the other {total} ranks ({}) {word}", ranges(ranks)),
+        },
+        (Some(_), _) => format!("the other {total} ranks: {}", joined(ranges)),
+    })
+}
+
+/// `rank 2`, `ranks 2-4`
+fn named(ranks: &[u32]) -> String {
+    let what = if ranks.len() == 1 { "rank" } else { "ranks" };
+    format!("{what} {}", ranges(ranks))
 }
 
 fn hint(verdict: &Verdict) -> Option<String> {
@@ -250,7 +280,12 @@ fn cause_hint(cause: &Cause, silent: bool) -> Option<String> {
             2 => "2 is often a wrong argument of the program itself",
             126 => "126 is how a shell says that it found a command but could not run it",
             127 => "127 is how a shell says that it did not find a command",
-            _ if silent => "it printed nothing; run it alone: rlaunch -np 1 …",
+            _ if silent => {
+                return Some(format!(
+                    "it printed nothing: look in the program, or in its own log, for what exits \
+                     with {code}"
+                ));
+            }
             _ => "its last lines above say why",
         },
         Cause::RankLeftEarly { .. } => {

@@ -57,7 +57,7 @@ fn a_killed_rank() {
         verdict.render(),
         "rlaunch: rank 1 on n0 (pid 101) was ended by SIGKILL and dumped core\n  \
          last lines of rank 1:\n  | epoch 3\n  | loading\n  \
-         the other 3 ranks — ended by rlaunch: 0, 2; end not confirmed: 3\n  \
+         the other 3 ranks: 0, 2 were ended by rlaunch; 3 is not confirmed to have ended\n  \
          n1 was lost (connection reset): what ran there ends when its agent sees that the \
          connection is gone, but nobody could confirm it\n\
          hint: often the out-of-memory killer: see `dmesg` or `journalctl -k` on that host, or a \
@@ -88,7 +88,7 @@ fn what_could_not_be_started() {
     assert!(
         text.starts_with(
             "rlaunch: rank 2 could not be started on n1 (nor on n2, n3): program trian\\u{a}.py: \
-             No such file or directory\n  the other 2 ranks — never started: 0, 1\nhint: give a"
+             No such file or directory\n  the other 2 ranks (0, 1) never started\nhint: give a"
         ),
         "{text}"
     );
@@ -109,9 +109,18 @@ fn a_lost_host_names_its_ranks() {
     };
     assert!(
         lost(LossKind::Silent, "x")
-            .starts_with("rlaunch: host n1 was lost with rank 2-4: nothing heard for 8 s\nhint: ")
+            .starts_with("rlaunch: host n1 was lost with ranks 2-4: nothing heard for 8 s\nhint: ")
     );
+    assert!(lost(LossKind::Reset, "").contains("2-4: its connection ended\n"));
     assert!(lost(LossKind::Reset, "broken pipe").contains("its connection broke: broken pipe\n"));
+}
+
+#[test]
+fn one_other_rank_is_singular() {
+    let text = |fate| verdict(ended(Ending::Code(3)), &[fate, Fate::Unknown]).render();
+    assert!(text(Fate::NeverStarted).contains("\n  the other rank (0) never started\n"));
+    let killed = text(Fate::Stopped(Ending::Signal(9)));
+    assert!(killed.contains("\n  the other rank (0) was killed by rlaunch (KILL)\n"));
 }
 
 #[test]
@@ -123,7 +132,7 @@ fn stops_from_outside() {
     verdict.outcome = Outcome::Interrupted { signal: 2 };
     assert_eq!(
         verdict.render(),
-        "rlaunch: stopped by SIGINT\n  the 2 ranks — ended by rlaunch: 0, 1\n"
+        "rlaunch: stopped by SIGINT\n  ranks 0, 1 were ended by rlaunch\n"
     );
     verdict.outcome = Outcome::TimedOut { timeout_ms: 1500 };
     assert!(

@@ -10,6 +10,10 @@ fn the_first_signal_ends_the_second_kills_the_third_stops_waiting() {
     job.now = ms(1_000);
     job.event(INT);
     assert_eq!(job.terminates(), [(vec![0, 1], ms(10_000))]);
+    assert_eq!(
+        job.warnings(),
+        ["ending the job (TERM); KILL follows in 10 s, ^C again kills now"]
+    );
     job.now = ms(1_500);
     job.event(INT);
     assert_eq!(job.terminates()[1], (vec![0, 1], Duration::ZERO));
