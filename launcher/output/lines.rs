@@ -54,6 +54,10 @@ pub(super) struct Lines {
     open: [Option<u32>; 2],
     /// Ranks whose line was closed early, by stream.
     broken: BTreeMap<(u32, Stream), ()>,
+    /// Both streams go to one place, so that the end of one's line is also the other's.
+    shared: bool,
+    /// What was shown last, on either stream, has no newline at its end.
+    mid_line: bool,
     pieces: Vec<Piece>,
 }
 
@@ -70,6 +74,11 @@ impl Lines {
             style,
             ..Self::default()
         }
+    }
+
+    /// stdout and stderr are one terminal, pipe or file.
+    pub(super) fn with_shared(self, shared: bool) -> Self {
+        Self { shared, ..self }
     }
 
     pub(super) fn handle_chunk(&mut self, mut chunk: Chunk, now: Duration) {
@@ -123,6 +132,11 @@ impl Lines {
     pub(super) fn handle_talk(&mut self, mut text: String) {
         if self.open[Stream::Stderr.index()].is_some() {
             self.close(Stream::Stderr);
+        } else if self.shared && self.mid_line {
+            if let Some(rank) = self.open[Stream::Stdout.index()].take() {
+                self.broken.insert((rank, Stream::Stdout), ());
+            }
+            self.push(Stream::Stderr, b"\n".to_vec());
         }
         if !text.ends_with('\n') {
             text.push('\n');
@@ -224,6 +238,7 @@ impl Lines {
     }
 
     fn push(&mut self, stream: Stream, mut data: Vec<u8>) {
+        self.mid_line = data.last() != Some(&b'\n');
         match self.pieces.last_mut() {
             Some(last) if last.stream == stream => last.data.append(&mut data),
             _ => self.pieces.push(Piece { stream, data }),
@@ -354,6 +369,25 @@ mod tests {
         assert_eq!(pieces.len(), 2);
         assert_eq!(pieces[0].data, b"out\n");
         assert_eq!(pieces[1].data, b"err\nrlaunch: word\n");
+    }
+
+    /// `2>&1`: a word of the launcher's begins its own line; stdout alone stays as it was.
+    #[test]
+    fn talk_begins_a_line_where_both_streams_meet() {
+        for (shared, expected) in [
+            (true, "oops\nrlaunch: word\n"),
+            (false, "oopsrlaunch: word\n"),
+        ] {
+            let mut lines = Lines::new(PLAIN).with_shared(shared);
+            lines.handle_chunk(chunk(0, "oops"), Duration::ZERO);
+            lines.handle_end(0, Stream::Stdout);
+            lines.handle_talk("rlaunch: word".into());
+            let pieces = lines.take();
+            assert_eq!(pieces[0].data, b"oops");
+            assert_eq!(pieces[1].stream, Stream::Stderr);
+            let all: Vec<u8> = pieces.into_iter().flat_map(|piece| piece.data).collect();
+            assert_eq!(String::from_utf8(all).unwrap(), expected);
+        }
     }
 
     /// Two ranks with 20,000 characters a line, in pieces of any size: no line is mixed.

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::stat::fstat;
 use nix::unistd::write;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -88,7 +89,7 @@ struct Loop {
 impl Loop {
     fn new(style: Style, queue: mpsc::Receiver<Item>, printed: UnboundedSender<Printed>) -> Self {
         Self {
-            lines: Lines::new(style),
+            lines: Lines::new(style).with_shared(streams_meet()),
             queue,
             printed,
             closed: [false; 2],
@@ -172,6 +173,14 @@ impl Loop {
             }
         }
     }
+}
+
+/// Whether stdout and stderr are one terminal, pipe or file.
+fn streams_meet() -> bool {
+    let (Ok(stdout), Ok(stderr)) = (fstat(io::stdout()), fstat(io::stderr())) else {
+        return false;
+    };
+    (stdout.st_dev, stdout.st_ino) == (stderr.st_dev, stderr.st_ino)
 }
 
 /// Writes all, also where a program that shares the terminal has set it non-blocking.
