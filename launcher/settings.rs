@@ -74,6 +74,8 @@ pub enum SettingsError {
         value: String,
         problem: &'static str,
     },
+    #[error("the program's name is empty\nhint: is a variable of the shell not set?")]
+    NoProgram,
     #[error("--nnodes {wanted} asks for more hosts than there are ({available})")]
     TooFewHosts { wanted: usize, available: usize },
     #[error(
@@ -88,6 +90,10 @@ pub fn resolve(
     config: Config,
     notes: &mut Vec<String>,
 ) -> Result<Settings, SettingsError> {
+    let name = options.module.as_ref().or(options.command.first());
+    if name.is_some_and(|name| name.is_empty()) {
+        return Err(SettingsError::NoProgram);
+    }
     let placement = PlacementRequest {
         ranks: whole("-np", options.np.as_deref())?,
         per_host: whole(

@@ -76,6 +76,8 @@ fn bad_words() {
     refused(&[]);
     refused(&["-np", "2"]);
     refused(&["doctor"]);
+    let message = refused(&["-np", "1", ""]);
+    assert!(message.contains("name is empty"), "{message}");
     refused(&["-np", "1", "a", ":", "-np", "1", "b"]);
 }
 
