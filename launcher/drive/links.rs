@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::UnboundedReceiverStream;
+use tracing::info;
 
 use super::reach::Reached;
 
@@ -107,7 +108,7 @@ async fn read(
     queue: mpsc::Sender<(usize, FromHost)>,
 ) {
     let ended = match client.run(UnboundedReceiverStream::new(outgoing)).await {
-        Err(status) => lost(&status),
+        Err(status) => lost(host, &status),
         Ok(reply) => {
             let mut stream = reply.into_inner();
             loop {
@@ -121,7 +122,7 @@ async fn read(
                     }
                     // A message of a later version.
                     Some(Ok(v1::FromAgent { message: None })) => {}
-                    Some(Err(status)) => break lost(&status),
+                    Some(Err(status)) => break lost(host, &status),
                     None => {
                         break FromHost::Ended {
                             kind: LossKind::Closed,
@@ -135,7 +136,9 @@ async fn read(
     queue.send((host, ended)).await.ok();
 }
 
-fn lost(status: &tonic::Status) -> FromHost {
+/// A stream that broke with its connection needs no more words than that; what gRPC and HTTP/2 say
+/// of it is for `--verbose`. An agent's own answer is told.
+fn lost(host: usize, status: &tonic::Status) -> FromHost {
     let mut detail = status.message().to_owned();
     let mut cause = std::error::Error::source(status);
     while let Some(error) = cause {
@@ -144,6 +147,10 @@ fn lost(status: &tonic::Status) -> FromHost {
             detail = format!("{detail}: {text}");
         }
         cause = error.source();
+    }
+    info!(node = host, detail, "the stream to the agent ended");
+    if std::error::Error::source(status).is_some() || detail.contains("h2 protocol error") {
+        detail.clear();
     }
     FromHost::Ended {
         kind: LossKind::Reset,
