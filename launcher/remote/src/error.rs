@@ -155,7 +155,8 @@ impl ReachCause {
         let hint = match self {
             Self::Unresolved(_) => format!(
                 "is the name right? A name that only ssh knows belongs into ~/.ssh/config as \
-                 `Host {host}` with a HostName line"
+                 `Host {}` with a HostName line",
+                bare_name(host)
             ),
             Self::Refused => {
                 "is sshd running there, on that port? In the hostfile: `port=N`".into()
@@ -198,6 +199,18 @@ impl ReachCause {
             _ => return None,
         };
         Some(hint)
+    }
+}
+
+/// The host of `user@host:port`.
+fn bare_name(host: &str) -> &str {
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    if let Some((name, _)) = host.strip_prefix('[').and_then(|it| it.split_once(']')) {
+        return name;
+    }
+    match host.split_once(':') {
+        Some((name, port)) if !port.contains(':') => name,
+        _ => host,
     }
 }
 
@@ -246,5 +259,27 @@ fn program_hint(host: &str, said: &[String]) -> Option<String> {
 impl From<io::Error> for ReachCause {
     fn from(error: io::Error) -> Self {
         Self::Broken(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_configuration_names_the_host_alone() {
+        for (host, name) in [
+            ("node1", "node1"),
+            ("alice@node2", "node2"),
+            ("node3:2222", "node3"),
+            ("a@[fe80::1]:22", "fe80::1"),
+            ("fe80::1", "fe80::1"),
+        ] {
+            let hint = ReachCause::Unresolved(String::new()).hint(host, &[]);
+            assert!(
+                hint.is_some_and(|hint| hint.contains(&format!("`Host {name}`"))),
+                "{host}"
+            );
+        }
     }
 }
