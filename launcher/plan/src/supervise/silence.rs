@@ -85,7 +85,10 @@ impl Supervisor {
         let ranks = self.close_ranks(host);
         let name = &self.hosts[host].name;
         if matches!(self.phase, Phase::Ending(_)) || ranks.is_empty() {
-            let text = format!("{name} was lost at the end of the job: {detail}");
+            let mut text = format!("{name} was lost at the end of the job");
+            if !detail.is_empty() {
+                text.push_str(&format!(": {detail}"));
+            }
             self.warn(text);
             return;
         }
