@@ -3,12 +3,13 @@
 use crate::common::{
     CLEAN_LIMIT, JOB_LIMIT, assert_says, cluster_with, module, python, share_python, start, write,
 };
-use rlaunch_harness::{Cluster, Finished};
+use rlaunch_harness::{Cluster, Finished, Running};
+use std::time::Duration;
 
 const HOSTS: &[&str] = &["node1", "node2"];
 
-/// Two ranks on each of two hosts run a script.
-fn script(python: &str, cluster: &Cluster, text: &str) -> Finished {
+/// Two ranks on each of two hosts begin a script.
+fn begin(python: &str, cluster: &Cluster, text: &str) -> Running {
     for host in HOSTS {
         write(cluster, host, "/job/script.py", text);
     }
@@ -22,6 +23,10 @@ fn script(python: &str, cluster: &Cluster, text: &str) -> Finished {
         "script.py",
     ];
     start(cluster, &words)
+}
+
+fn script(python: &str, cluster: &Cluster, text: &str) -> Finished {
+    begin(python, cluster, text)
         .wait(JOB_LIMIT)
         .unwrap_or_else(|error| panic!("{error}"))
 }
@@ -149,4 +154,30 @@ print('right', flush=True)
     assert_eq!(finished.stdout, "right\n".repeat(4));
     let shared = cluster.shell("node1", "ls -A /dev/shm").unwrap();
     assert_eq!(shared.stdout, "", "left in /dev/shm");
+}
+
+/// A host that loses its power while all are busy, with the default --host-timeout: it is the host
+/// that is named, not a rank whose connection to it broke first.
+#[test]
+fn a_lost_host_is_named_although_ranks_notice_it_too() {
+    let Some((cluster, python)) = ready() else {
+        return;
+    };
+    let text = "\
+import numpy as np
+import rlaunch as rl
+rl.init()
+data = np.ones(100_000, dtype=np.float32)
+for turn in range(100_000_000):
+    rl.all_reduce(data)
+    if turn == 50:
+        print('ready', flush=True)
+";
+    let job = begin(&python, &cluster, text);
+    job.await_stdout(JOB_LIMIT, |text| text.matches("ready").count() == 4)
+        .unwrap();
+    cluster.power_off("node2").unwrap();
+    let finished = job.wait(Duration::from_secs(60)).unwrap();
+    assert_eq!(finished.code(), 123, "{}", finished.report());
+    assert_says(&finished, &["host node2 was lost"]);
 }
