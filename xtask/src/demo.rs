@@ -16,6 +16,10 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         .arg(&python)
         .arg("examples/train.py")
         .current_dir(paths::root());
-    println!("$ rlaunch -np 4 --oversubscribe examples/train.py");
+    println!(
+        "$ {} -np 4 --oversubscribe --python {} examples/train.py",
+        paths::built("rlaunch").display(),
+        python.display()
+    );
     sh::run(&mut job)
 }
