@@ -8,6 +8,8 @@ mod ends;
 mod inherits;
 #[path = "local_run/mistakes.rs"]
 mod mistakes;
+#[path = "local_run/needs.rs"]
+mod needs;
 #[path = "local_run/prints.rs"]
 mod prints;
 
