@@ -28,8 +28,9 @@ pub(super) struct Signals {
 
 impl Signals {
     pub(super) fn catch() -> io::Result<Self> {
+        let ignored = Ignored::now();
         let unless_ignored = |kind: SignalKind| {
-            if is_ignored(kind.as_raw_value()) {
+            if ignored.has(kind.as_raw_value()) {
                 Ok(None)
             } else {
                 signal(kind).map(Some)
@@ -69,14 +70,20 @@ async fn optional(signal: &mut Option<Signal>) {
     }
 }
 
-/// Whether this process ignores the signal, from the kernel's own account.
-fn is_ignored(number: i32) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask
-        .and_then(|text| u64::from_str_radix(text.trim(), 16).ok())
-        .unwrap_or(0);
-    mask & (1 << (number - 1)) != 0
+/// The signals that this process ignores, from the kernel's own account: one bit each.
+struct Ignored(u64);
+
+impl Ignored {
+    fn now() -> Self {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let mask = mask.and_then(|text| u64::from_str_radix(text.trim(), 16).ok());
+        Self(mask.unwrap_or(0))
+    }
+
+    fn has(&self, number: i32) -> bool {
+        self.0 & (1 << (number - 1)) != 0
+    }
 }
 
 #[cfg(test)]
@@ -86,7 +93,8 @@ mod tests {
     /// Rust's start-up code ignores SIGPIPE, and only that.
     #[test]
     fn ignored_signals_are_known() {
-        assert!(is_ignored(nix::libc::SIGPIPE));
-        assert!(!is_ignored(nix::libc::SIGUSR1));
+        let ignored = Ignored::now();
+        assert!(ignored.has(nix::libc::SIGPIPE));
+        assert!(!ignored.has(nix::libc::SIGUSR1));
     }
 }
