@@ -90,6 +90,14 @@ async fn start(agent: &mut Agent) -> (Job, String) {
             _ => None,
         })
         .await;
+    // The first output says nothing of the other rank, which may not be forked yet.
+    for wanted in 0..2 {
+        job.hear(|message| match message {
+            Message::Started(started) if started.rank == wanted => Some(()),
+            _ => None,
+        })
+        .await;
+    }
     (job, name)
 }
 
