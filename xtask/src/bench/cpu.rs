@@ -18,7 +18,7 @@ pub(super) fn run(arguments: &[String]) -> Result<(), String> {
     };
     let options = defaults.parse(arguments)?;
     eprintln!("x bench: building");
-    sh::run(&mut sh::cargo(["build", "-p", "rperf", "-p", "rlaunch"]))?;
+    sh::run(&mut sh::cargo(["build"]))?;
     let peers = [Peer::ensure(Kind::OpenMpi)?, Peer::ensure(Kind::Mpich)?];
     let programs = [peers[0].all_reduce()?, peers[1].all_reduce()?];
     let ours = Ours::find(options.ranks);

@@ -15,7 +15,7 @@ pub(super) fn run(arguments: &[String]) -> Result<(), String> {
     }
     .parse(arguments)?;
     eprintln!("x bench: building");
-    sh::run(&mut sh::cargo(["build", "-p", "rlaunch"]))?;
+    sh::run(&mut sh::cargo(["build"]))?;
     let peers = [Peer::ensure(Kind::OpenMpi)?, Peer::ensure(Kind::Mpich)?];
     let mut times = [const { Vec::new() }; 3];
     // One round more: the first brings programs into memory and is not counted.
