@@ -86,6 +86,7 @@ impl<'py> Array<'py> {
             DType::I64 => make::<i64>(py, shape),
             DType::F32 => make::<f32>(py, shape),
             DType::F64 => make::<f64>(py, shape),
+            _ => return Err(value_error(format!("no array of {dtype} can be made yet"))),
         };
         Self::new(&object, "out", Access::Write)
     }

@@ -124,7 +124,7 @@ pub(crate) unsafe fn conclude(
             // SAFETY: each has posted a share for every rank; as the caller vouches.
             unsafe { reduce(flat, descriptor, output, offset, length) };
         }
-        Collective::Barrier | Collective::Send | Collective::Recv => {}
+        _ => {}
     }
 }
 

@@ -47,7 +47,7 @@ fn reduced(op: Op, world: u32, index: usize) -> i64 {
         Op::Sum => numbers.sum(),
         Op::Prod => numbers.product(),
         Op::Min => numbers.min().unwrap(),
-        Op::Max => numbers.max().unwrap(),
+        _ => numbers.max().unwrap(),
     }
 }
 

@@ -78,5 +78,6 @@ fn measure_type(
         DType::I64 => Bench::<i64>::new(world, arguments).rows(&mut row),
         DType::F32 => Bench::<f32>::new(world, arguments).rows(&mut row),
         DType::F64 => Bench::<f64>::new(world, arguments).rows(&mut row),
+        _ => unreachable!("refused on the command line"),
     }
 }

@@ -61,7 +61,7 @@ impl Algorithm {
             Collective::AllGather | Collective::ReduceScatter => self == Self::Ring,
             Collective::Broadcast => self == Self::Binomial,
             Collective::Barrier => self == Self::Dissemination,
-            Collective::Send | Collective::Recv => false,
+            _ => false,
         }
     }
 

@@ -20,9 +20,9 @@ pub struct Descriptor {
     pub dtype: DType,
     /// Absent where nothing is reduced.
     pub op: Option<Op>,
-    /// Root of a broadcast; peer-independent, 0 where there is none.
+    /// Root of a broadcast, reduce, gather or scatter; 0 where there is none.
     pub root: u32,
-    /// Elements, where all ranks must agree on them.
+    /// Elements, where all ranks must agree on them; 0 where each has counts of its own.
     pub count: u64,
 }
 
@@ -67,13 +67,13 @@ impl Descriptor {
 impl std::fmt::Display for Descriptor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} #{}", self.collective, self.sequence)?;
-        if self.collective != Collective::Barrier {
+        if !matches!(self.collective, Collective::Barrier | Collective::Create) {
             write!(f, " of {} {}", self.count, self.dtype)?;
         }
         if let Some(op) = self.op {
             write!(f, ", {op}")?;
         }
-        if self.collective == Collective::Broadcast {
+        if self.collective.has_root() {
             write!(f, ", root {}", self.root)?;
         }
         if self.communicator != 0 {

@@ -11,7 +11,7 @@ pub mod limits;
 pub mod notice;
 pub mod rank;
 
-pub use codes::{Collective, DType, Op};
+pub use codes::{Collective, DType, Kind, Op};
 pub use descriptor::Descriptor;
 
 /// Raised when a message between agent and rank, or rank and rank, changes its meaning.
