@@ -250,7 +250,9 @@ impl Core {
             );
         }
         for rank in 0..self.size() {
-            if rank != self.rank {
+            let connection = self.peers[rank as usize].connection.as_ref();
+            // Where nothing was ever sent, the notice is enough.
+            if connection.is_some_and(|connection| connection.is_connected()) {
                 let header = Header {
                     descriptor: end,
                     length_bytes: 0,

@@ -110,7 +110,7 @@ impl Core {
         let peers = self.peers.iter().filter(|peer| !peer.has_left);
         peers
             .filter_map(|peer| {
-                let stream = peer.connection.as_ref()?.wait_descriptor()?;
+                let stream = peer.connection.as_ref()?.stream()?;
                 Some((peer.identity.rank, stream))
             })
             .collect()
@@ -179,7 +179,7 @@ impl Core {
             NoticeKind::Left(_) => {
                 from_peer.is_leaving = true;
                 let stream = from_peer.connection.as_ref();
-                let is_stream = stream.is_some_and(|stream| stream.wait_descriptor().is_some());
+                let is_stream = stream.is_some_and(|stream| stream.stream().is_some());
                 from_peer.has_left |= !is_stream;
             }
             NoticeKind::Disagreement(told) => {

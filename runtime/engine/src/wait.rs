@@ -172,18 +172,9 @@ impl Core {
         let mut descriptors: Vec<(RawFd, libc::c_short)> = Vec::new();
         let mut is_near = false;
         for awaited in operation.awaited(self) {
-            let peer = &self.peers[awaited.rank as usize];
-            match peer
-                .connection
-                .as_ref()
-                .and_then(|connection| connection.wait_descriptor())
-            {
-                Some(descriptor) if awaited.to_send => {
-                    descriptors.push((descriptor, libc::POLLOUT | libc::POLLIN));
-                }
-                Some(descriptor) => descriptors.push((descriptor, libc::POLLIN)),
-                None => is_near = true,
-            }
+            let connection = self.peers[awaited.rank as usize].connection.as_ref();
+            is_near |= !connection
+                .is_some_and(|connection| connection.wait_on(awaited.to_send, &mut descriptors));
         }
         let longest = wait.sleep;
         wait.sleep = (wait.sleep * 2).min(SLEEP_MAX);

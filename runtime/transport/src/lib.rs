@@ -17,6 +17,7 @@ mod proof;
 pub mod shm;
 pub mod tcp;
 
+use std::ffi::c_short;
 use std::os::fd::RawFd;
 
 pub use message::{HEADER_BYTES, Header, Incoming, Kind, Outgoing, Sink};
@@ -104,8 +105,15 @@ pub trait Connection: Send + std::fmt::Debug {
     unsafe fn poll_payload(&mut self, incoming: &mut Incoming)
     -> Result<Progress, ConnectionError>;
 
-    /// What to sleep on for this connection; `None` where its transport has a doorbell.
-    fn wait_descriptor(&self) -> Option<RawFd>;
+    /// Adds to `on` what to sleep on (poll's descriptor and events) until there may be something to
+    /// receive, or with `to_send`, room to send; false where the transport rings a doorbell instead.
+    fn wait_on(&self, to_send: bool, on: &mut Vec<(RawFd, c_short)>) -> bool;
+
+    /// Whether anything may have been sent either way; some connections are made when first needed.
+    fn is_connected(&self) -> bool;
+
+    /// The stream whose end tells of the peer's (POLLRDHUP); `None` without one, or not yet.
+    fn stream(&self) -> Option<RawFd>;
 
     /// Operations on the peer's registered memory, where [`Capabilities::one_sided`].
     fn one_sided(&mut self) -> Option<&mut dyn OneSided>;

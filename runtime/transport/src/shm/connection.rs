@@ -5,6 +5,8 @@
 //! header is published, the slot says itself, so a message that fits needs no other counter. Each
 //! payload starts on a cache line. The receiver consumes in place and gives back the room.
 
+use std::ffi::c_short;
+use std::os::fd::RawFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -273,7 +275,15 @@ impl Connection for ShmConnection {
         Ok(Progress::Done)
     }
 
-    fn wait_descriptor(&self) -> Option<std::os::fd::RawFd> {
+    fn wait_on(&self, _to_send: bool, _on: &mut Vec<(RawFd, c_short)>) -> bool {
+        false
+    }
+
+    fn is_connected(&self) -> bool {
+        true
+    }
+
+    fn stream(&self) -> Option<RawFd> {
         None
     }
 

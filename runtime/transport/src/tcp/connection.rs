@@ -4,6 +4,7 @@
 //! buffer that stays in the cache. Headers and small messages are read ahead into that buffer, one
 //! system call for many.
 
+use std::ffi::c_short;
 use std::io::{self, IoSlice, Read};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsRawFd, RawFd};
@@ -238,7 +239,21 @@ impl Connection for TcpConnection {
         Ok(Progress::Done)
     }
 
-    fn wait_descriptor(&self) -> Option<RawFd> {
+    fn wait_on(&self, to_send: bool, on: &mut Vec<(RawFd, c_short)>) -> bool {
+        let events = if to_send {
+            libc::POLLIN | libc::POLLOUT
+        } else {
+            libc::POLLIN
+        };
+        on.push((self.stream.as_raw_fd(), events));
+        true
+    }
+
+    fn is_connected(&self) -> bool {
+        true
+    }
+
+    fn stream(&self) -> Option<RawFd> {
         Some(self.stream.as_raw_fd())
     }
 
