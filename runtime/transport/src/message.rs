@@ -85,6 +85,7 @@ pub struct Outgoing {
     pub payload: *const u8,
     pub(crate) header_sent_bytes: usize,
     pub(crate) payload_sent_bytes: usize,
+    is_abandoned: bool,
 }
 
 // SAFETY: the pointer is only followed inside `poll_send`, whose caller vouches for it.
@@ -97,7 +98,20 @@ impl Outgoing {
             payload,
             header_sent_bytes: 0,
             payload_sent_bytes: 0,
+            is_abandoned: false,
         }
+    }
+
+    /// Gives the payload up: what has not left yet goes out as filler of the same length, so that
+    /// the messages after it keep their places. The payload is not read any more.
+    pub fn abandon(&mut self) {
+        self.is_abandoned = true;
+        self.payload = std::ptr::null();
+    }
+
+    /// Whether the rest is filler; see [`Outgoing::abandon`].
+    pub fn is_abandoned(&self) -> bool {
+        self.is_abandoned
     }
 
     /// Whether the peer may have seen a part of it already.
@@ -122,6 +136,8 @@ pub enum Sink {
         local: *const u8,
         to: *mut u8,
     },
+    /// Nobody wants the payload; it only makes room for what follows.
+    Discard,
 }
 
 /// A message being received: which part of it was taken.
@@ -143,6 +159,11 @@ impl Incoming {
         }
     }
 
+    /// The rest is of no use to anybody; the sink's pointers are not followed any more.
+    pub fn discard(&mut self) {
+        self.sink = Sink::Discard;
+    }
+
     /// Feeds the next `bytes` of the payload; for a reduction a whole number of elements.
     ///
     /// # Safety
@@ -151,6 +172,7 @@ impl Incoming {
     pub(crate) unsafe fn feed(&mut self, from: *const u8, bytes: usize) {
         let at = self.taken_bytes;
         match self.sink {
+            Sink::Discard => {}
             Sink::Copy { to, streaming } => {
                 // SAFETY: in range of the sink as the caller vouches.
                 let to = unsafe { to.add(at) };

@@ -180,6 +180,41 @@ fn reductions_take_every_element_once() {
     }
 }
 
+/// After a failed operation either side may have stopped in the middle of a message.
+#[test]
+fn a_message_given_up_halfway_leaves_the_next_one_whole() {
+    const LENGTH: usize = 3_000_000;
+    for (name, pair) in PAIRS {
+        let (mut sender, mut receiver) = pair();
+        let mut half = vec![7u8; LENGTH];
+        let mut message = Outgoing::new(header(0, LENGTH), half.as_ptr());
+        // SAFETY: the payload outlives this poll and has the header's length.
+        unsafe { sender.poll_send(&mut message) }.unwrap();
+        assert!(message.is_begun(), "{name}");
+        message.abandon();
+        half.fill(9);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let deadline = deadline();
+                // SAFETY: what is abandoned is not read.
+                while unsafe { sender.poll_send(&mut message) }.unwrap() != Progress::Done {
+                    assert!(Instant::now() < deadline, "{name}: the filler got stuck");
+                    std::thread::yield_now();
+                }
+                send(&mut *sender, header(1, 4), &[1, 2, 3, 4]);
+            });
+            assert_eq!(next_header(&mut *receiver), header(0, LENGTH), "{name}");
+            receive(&mut *receiver, Sink::Discard);
+            assert_eq!(next_header(&mut *receiver), header(1, 4), "{name}");
+            let mut place = [0u8; 4];
+            let to = place.as_mut_ptr();
+            let streaming = false;
+            receive(&mut *receiver, Sink::Copy { to, streaming });
+            assert_eq!(place, [1, 2, 3, 4], "{name}");
+        });
+    }
+}
+
 #[test]
 fn many_small_messages_wait_for_a_slow_receiver() {
     const MESSAGES: u64 = 2000;

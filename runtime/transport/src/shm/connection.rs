@@ -113,14 +113,17 @@ impl ShmConnection {
         if bytes == 0 {
             return Ok(0);
         }
-        // SAFETY: `at + bytes` lies inside the ring, and the receiver has given this part back;
-        // the payload is valid as the caller vouches.
-        unsafe {
-            std::ptr::copy_nonoverlapping(
-                message.payload.add(message.payload_sent_bytes),
-                self.arena.ring(self.me, self.peer).add(at).as_ptr(),
-                bytes,
-            );
+        // What is abandoned goes out as whatever the ring held.
+        if !message.is_abandoned() {
+            // SAFETY: `at + bytes` lies inside the ring, and the receiver has given this part back;
+            // the payload is valid as the caller vouches.
+            unsafe {
+                std::ptr::copy_nonoverlapping(
+                    message.payload.add(message.payload_sent_bytes),
+                    self.arena.ring(self.me, self.peer).add(at).as_ptr(),
+                    bytes,
+                );
+            }
         }
         message.payload_sent_bytes += bytes;
         self.sender.written += bytes as u64;
@@ -158,8 +161,11 @@ impl ShmConnection {
         let length = message.header.length_bytes as usize;
         let mut last = [0; INLINE_BYTES];
         if length <= INLINE_BYTES {
-            // SAFETY: the payload is valid for its length, which fits.
-            unsafe { std::ptr::copy_nonoverlapping(message.payload, last.as_mut_ptr(), length) };
+            if !message.is_abandoned() {
+                let from = message.payload;
+                // SAFETY: the payload is valid for its length, which fits.
+                unsafe { std::ptr::copy_nonoverlapping(from, last.as_mut_ptr(), length) };
+            }
             message.payload_sent_bytes = length;
         } else {
             // SAFETY: the caller vouches for the payload.
