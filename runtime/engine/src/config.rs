@@ -5,6 +5,7 @@ use std::{env, time::Duration};
 use rlaunch_wire::environment;
 
 use crate::Error;
+use crate::launchers::{self, Place};
 
 /// What a call may wait for its peers when RLAUNCH_TIMEOUT is not set. Long, since ranks legally
 /// drift apart (loading data, checkpoints); a dead peer is found within seconds regardless.
@@ -74,25 +75,23 @@ impl Config {
         }
     }
 
-    /// Reads what launchers set: RLAUNCH_AGENT, else MASTER_ADDR with RANK and WORLD_SIZE, else a
-    /// world of one.
+    /// Reads what launchers set: rlaunch, torchrun, mpirun, mpiexec, srun, or a person; else a world
+    /// of one. `launchers.rs` has the rules.
     pub fn from_environment() -> Result<Self, Error> {
-        Self::from_variables(|name| env::var(name).ok().filter(|value| !value.is_empty()))
+        let read = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+        Self::read(&read, launchers::hydra_proxy)
     }
 
     /// The same from any source of variables; pure.
     pub fn from_variables(read: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
+        Self::read(&read, || None)
+    }
+
+    fn read(
+        read: &impl Fn(&str) -> Option<String>,
+        hydra: impl Fn() -> Option<u32>,
+    ) -> Result<Self, Error> {
         let mut config = Self::alone();
-        let number = |name: &str| -> Result<Option<u32>, Error> {
-            let parse = |text: String| {
-                text.trim().parse().map_err(|_| {
-                    Error::Init(format!(
-                        "{name}={text:?} is not a number; unset it or correct it"
-                    ))
-                })
-            };
-            read(name).map(parse).transpose()
-        };
         let seconds = |name: &str, default: Duration| -> Result<Duration, Error> {
             let Some(text) = read(name) else {
                 return Ok(default);
@@ -104,40 +103,18 @@ impl Config {
                 ))),
             }
         };
-        let rank = number(environment::RANK)?;
-        let world_size = number(environment::WORLD_SIZE)?;
         config.timeout = seconds(environment::RLAUNCH_TIMEOUT, TIMEOUT_DEFAULT)?;
         config.init_timeout = seconds(environment::RLAUNCH_INIT_TIMEOUT, INIT_TIMEOUT_DEFAULT)?;
         config.algorithm = read(environment::RLAUNCH_ALGO);
         if let Some(text) = read(environment::RLAUNCH_TRANSPORT) {
             config.transports = Transports::parse(&text)?;
         }
-        match (rank, world_size) {
-            (Some(rank), Some(world_size)) => {
-                if rank >= world_size {
-                    return Err(Error::Init(format!(
-                        "RANK={rank} is outside WORLD_SIZE={world_size}; ranks count from 0"
-                    )));
-                }
-                if world_size > rlaunch_wire::limits::WORLD_MAX {
-                    return Err(Error::Init(format!(
-                        "WORLD_SIZE={world_size} is over the limit of {}",
-                        rlaunch_wire::limits::WORLD_MAX
-                    )));
-                }
-                (config.rank, config.world_size) = (rank, world_size);
-                config.local_rank = number(environment::LOCAL_RANK)?;
-                config.local_size = number(environment::LOCAL_WORLD_SIZE)?;
-                config.rendezvous = rendezvous(world_size, &read, number)?;
-                Ok(config)
-            }
-            (None, None) => Ok(config),
-            (Some(_), None) => Err(Error::Init("RANK is set but WORLD_SIZE is not".into())),
-            (None, Some(1)) => Ok(config),
-            (None, Some(size)) => Err(Error::Init(format!(
-                "WORLD_SIZE={size} is set but RANK is not"
-            ))),
+        if let Some(place) = launchers::place(read)? {
+            (config.rank, config.world_size) = (place.rank, place.size);
+            (config.local_rank, config.local_size) = (place.local_rank, place.local_size);
+            config.rendezvous = rendezvous(&place, read, hydra)?;
         }
+        Ok(config)
     }
 }
 
@@ -165,30 +142,38 @@ impl Transports {
 }
 
 fn rendezvous(
-    world_size: u32,
+    place: &Place,
     read: &impl Fn(&str) -> Option<String>,
-    number: impl Fn(&str) -> Result<Option<u32>, Error>,
+    hydra: impl Fn() -> Option<u32>,
 ) -> Result<Rendezvous, Error> {
     if let Some(socket) = read(environment::RLAUNCH_AGENT) {
         return Ok(Rendezvous::Agent { socket });
     }
-    let Some(address) = read(environment::MASTER_ADDR) else {
-        if world_size == 1 {
-            return Ok(Rendezvous::Alone);
+    let run = place.is_foreign.then(|| launchers::run_name(read, hydra));
+    let run = run.flatten();
+    let address = match read(environment::MASTER_ADDR) {
+        Some(address) => address,
+        None if place.size == 1 => return Ok(Rendezvous::Alone),
+        None if place.is_foreign => launchers::address(place, read)?,
+        None => {
+            return Err(Error::Init(format!(
+                "WORLD_SIZE={}, but neither RLAUNCH_AGENT nor MASTER_ADDR is set; start \
+                 with rlaunch or torchrun, or set MASTER_ADDR and MASTER_PORT on every rank",
+                place.size
+            )));
         }
-        return Err(Error::Init(format!(
-            "WORLD_SIZE={world_size}, but neither RLAUNCH_AGENT nor MASTER_ADDR is set; start \
-             with rlaunch or torchrun, or set MASTER_ADDR and MASTER_PORT on every rank"
-        )));
     };
-    let master_port = number(environment::MASTER_PORT)?;
-    let ports = match (number(environment::RLAUNCH_PORT)?, master_port) {
-        (Some(port), _) => vec![port_number(environment::RLAUNCH_PORT, port)?],
-        (None, Some(master)) => derived_ports(port_number(environment::MASTER_PORT, master)?),
-        (None, None) => {
-            return Err(Error::Init(
-                "MASTER_ADDR is set but neither MASTER_PORT nor RLAUNCH_PORT is".into(),
-            ));
+    let master_port = launchers::number(read, environment::MASTER_PORT)?;
+    let own_port = launchers::number(read, environment::RLAUNCH_PORT)?;
+    let ports = match (own_port, master_port, &run) {
+        (Some(port), _, _) => vec![port_number(environment::RLAUNCH_PORT, port)?],
+        (None, Some(master), _) => derived_ports(port_number(environment::MASTER_PORT, master)?),
+        (None, None, Some(run)) => derived_ports(launchers::port_of(run)),
+        (None, None, None) => {
+            return Err(Error::Init(format!(
+                "rank 0 is at {address}, but neither MASTER_PORT nor RLAUNCH_PORT says at which \
+                 port; give every rank one of them"
+            )));
         }
     };
     // What all ranks of one run share and another run on the same address does not.
@@ -199,8 +184,9 @@ fn rendezvous(
     .into_iter()
     .chain([environment::TORCHELASTIC_RESTART_COUNT])
     .filter_map(|name| read(name).map(|value| format!("{name}={value};")))
+    .chain(run.map(|run| format!("{run};")))
     .collect::<String>()
-        + &format!("{address}:{};{world_size}", master_port.unwrap_or(0));
+        + &format!("{address}:{};{}", master_port.unwrap_or(0), place.size);
     Ok(Rendezvous::Star {
         address,
         ports,

@@ -35,6 +35,7 @@ mod framed;
 mod health;
 mod interpret;
 mod interrupt;
+mod launchers;
 mod leader;
 mod point;
 mod wait;
