@@ -15,10 +15,11 @@ use rlaunch_plan::environment::{
 };
 use rlaunch_plan::hostfile::{self, HostfileError};
 use rlaunch_plan::placement::{PlacementError, PlacementRequest, check_before_survey};
+use rlaunch_plan::supervise::OnFailure;
 use rlaunch_remote::{RemoteOptions, is_this_machine};
 use rlaunch_wire::limits::HOSTFILE_MAX_BYTES;
 
-use crate::cli::{Inherit, Options};
+use crate::cli::{AfterFailure, Inherit, Options};
 use crate::config::Config;
 use crate::number;
 use crate::output::Style;
@@ -42,6 +43,7 @@ pub struct Settings {
     pub timeout: Option<Duration>,
     pub kill_after: Duration,
     pub host_timeout: Duration,
+    pub on_failure: OnFailure,
     pub display_map: bool,
     pub dry_run: bool,
     pub json: bool,
@@ -123,6 +125,10 @@ pub fn resolve(
         )?
         .unwrap_or(HOST_TIMEOUT)
         .max(HOST_TIMEOUT_MIN),
+        on_failure: match options.on_failure {
+            Some(AfterFailure::Continue) => OnFailure::Continue,
+            Some(AfterFailure::Stop) | None => OnFailure::Stop,
+        },
         master_address: address(options.master_addr.as_deref())?,
         master_port: port("--master-port", options.master_port.as_deref())?,
         program: Program::new(

@@ -46,6 +46,7 @@ const fn word(name: &'static str, values: usize, meaning: Meaning) -> Word {
 }
 
 const BINDING: Meaning = Meaning::Noted("ranks are not bound to cores in this version");
+const GO_ON: Meaning = Meaning::As("on-failure", "continue");
 const MCA: Meaning = Meaning::Noted("a setting of Open MPI's own components");
 const ORDER: Meaning = Meaning::Noted("hosts are filled in hostfile order");
 const RENDEZVOUS: Meaning =
@@ -55,6 +56,9 @@ const RENDEZVOUS: Meaning =
 const WORDS: &[Word] = &[
     // Open MPI
     word("allow-run-as-root", 0, Meaning::Silent),
+    word("enable-recovery", 0, GO_ON),
+    word("disable-recovery", 0, Meaning::As("on-failure", "stop")),
+    word("continuous", 0, GO_ON),
     word("mca", 2, MCA),
     word("gmca", 2, MCA),
     word("omca", 2, MCA),
@@ -111,6 +115,7 @@ const WORDS: &[Word] = &[
     word("launcher", 1, Meaning::Noted("hosts are reached by ssh")),
     word("rmk", 1, Meaning::Noted("no scheduler is asked")),
     word("print-all-exitcodes", 0, Meaning::Silent),
+    word("disable-auto-cleanup", 0, GO_ON),
     // torchrun, deepspeed
     word("standalone", 0, Meaning::Silent),
     word("rdzv-backend", 1, RENDEZVOUS),

@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
 
-pub use options::{Inherit, Options};
+pub use options::{AfterFailure, Inherit, Options};
 
 /// What the words ask for.
 #[derive(Debug)]

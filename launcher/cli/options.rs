@@ -81,6 +81,10 @@ pub struct Options {
     /// From asking ranks to end (TERM) to ending them (KILL) [default: 10]
     #[arg(long, value_name = "TIME", help_heading = LIMITS)]
     pub kill_after: Option<String>,
+    /// What becomes of the others when a rank fails: `stop`, or `continue` for programs that shrink
+    /// [default: stop]
+    #[arg(long, value_name = "WHAT", help_heading = LIMITS)]
+    pub on_failure: Option<AfterFailure>,
     /// Silence after which a host counts as lost [default: 30]
     #[arg(long, value_name = "TIME", help_heading = LIMITS)]
     pub host_timeout: Option<String>,
@@ -133,10 +137,17 @@ pub enum Inherit {
     None,
 }
 
+/// What becomes of the other ranks when one fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AfterFailure {
+    Stop,
+    Continue,
+}
+
 const HOSTS: &str = "Ranks and hosts";
 const PROGRAM: &str = "Program";
 const OUTPUT: &str = "Output";
-const LIMITS: &str = "Time limits (seconds, or with ms, s, m, h)";
+const LIMITS: &str = "Limits (times in seconds, or with ms, s, m, h)";
 const LOOK: &str = "Look first";
 const REACH: &str = "Reaching hosts";
 const MASTER: &str = "Rendezvous";

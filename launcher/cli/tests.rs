@@ -205,7 +205,7 @@ fn mistakes_say_what_and_what_to_try() {
 #[test]
 fn help_and_version() {
     for (line, part) in [
-        ("--help", "Time limits"),
+        ("--help", "--on-failure <WHAT>"),
         ("-h", "-hostfile hosts"),
         ("-version", "rlaunch "),
     ] {

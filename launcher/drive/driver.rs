@@ -82,6 +82,7 @@ impl<'a> Driver<'a> {
             host_timeout: settings.host_timeout,
             kill_after: settings.kill_after,
             job_timeout: settings.timeout,
+            on_failure: settings.on_failure,
         };
         let mut supervisor = Supervisor::new(supervision, now);
         let mut hosts = Vec::with_capacity(nodes.len());

@@ -28,6 +28,20 @@ fn a_failing_rank_ends_the_job_with_its_code() {
     assert!(run.took < Duration::from_secs(20));
 }
 
+/// The others end by themselves, and the job's code still tells of the first failure.
+#[test]
+fn others_may_go_on_after_a_failure() {
+    let script = "if [ $RANK = 1 ]; then kill -9 $$; fi; sleep 1; echo went on";
+    for options in [&["--on-failure", "continue"][..], &["--enable-recovery"]] {
+        let run = ranks(3, options, script);
+        assert_eq!(run.code, Some(137), "{}", run.stderr);
+        assert_eq!(run.stdout, "went on\nwent on\n", "{}", run.stderr);
+        assert!(run.stderr.contains("the others go on"), "{}", run.stderr);
+        assert!(run.stderr.contains("rank 1 on"), "{}", run.stderr);
+        assert!(!run.stderr.contains("ended by rlaunch"), "{}", run.stderr);
+    }
+}
+
 #[test]
 fn a_killed_rank_gives_137() {
     let run = ranks(2, &[], "if [ $RANK = 0 ]; then kill -9 $$; fi; sleep 100");

@@ -11,6 +11,8 @@
 //!   lost, or whose agent broke. Peers are told at once; the others are ended 300 ms later, after
 //!   the reports that were under way have come, and the earliest on one common clock is the cause.
 //!   A rank that returns 0 while others run is no failure.
+//! - With `--on-failure continue` the others are told and go on; the first failure is still the
+//!   cause that the verdict names once they have ended.
 //! - *Ending* sends TERM; agents send KILL after `kill_after`. A host that has not said how its
 //!   ranks ended [`GRACE`](limits::GRACE) after that is given up. A signal of the user sends KILL
 //!   at once, one more stops the waiting.
@@ -30,7 +32,7 @@ mod silence;
 mod state;
 
 pub use clock::ClockOffset;
-pub use event::{Action, Ending, Event, HostSetup, LossKind, Settings};
+pub use event::{Action, Ending, Event, HostSetup, LossKind, OnFailure, Settings};
 pub use limits::{COLLECT, GRACE, SILENCE_WARNING};
 pub use machine::Supervisor;
 

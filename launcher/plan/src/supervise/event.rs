@@ -19,6 +19,19 @@ pub struct Settings {
     pub kill_after: Duration,
     /// `--timeout`, counted from `Supervisor::new`.
     pub job_timeout: Option<Duration>,
+    /// `--on-failure`
+    pub on_failure: OnFailure,
+}
+
+/// What a rank's failure means for the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnFailure {
+    /// They are ended.
+    #[default]
+    Stop,
+    /// They are told and go on, for programs that shrink their communicators. What was never
+    /// started, and an agent that broke, end the job all the same.
+    Continue,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

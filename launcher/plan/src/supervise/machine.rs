@@ -5,9 +5,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::event::{Action, Event, Settings};
+use super::event::{Action, Event, OnFailure, Settings};
 use super::limits::{COLLECT, TICK};
-use super::state::{Failure, HostState, RankState};
+use super::state::{Failure, FailureKind, HostState, RankState};
 use crate::verdict::Leftover;
 
 /// Decides how a job ends.
@@ -164,6 +164,15 @@ impl Supervisor {
     /// Records a failure and tells the peers, unless the job is being ended already.
     pub(super) fn fail(&mut self, failure: Failure, ranks: &[u32], cause: &str, now: Duration) {
         match self.phase {
+            Phase::Running if self.goes_on(&failure.kind) => {
+                let who = match ranks {
+                    [rank] => self.rank_label(*rank as usize),
+                    _ => format!("host {}", self.hosts[failure.host].name),
+                };
+                self.warn(format!(
+                    "{who} failed ({cause}); the others go on (--on-failure continue)"
+                ));
+            }
             Phase::Running => {
                 self.phase = Phase::Collecting {
                     until: now + COLLECT,
@@ -176,6 +185,15 @@ impl Supervisor {
         for &rank in ranks {
             self.tell_peers(rank as usize, cause.to_owned());
         }
+    }
+
+    /// Whether the others are left alone after such a failure.
+    fn goes_on(&self, kind: &FailureKind) -> bool {
+        self.settings.on_failure == OnFailure::Continue
+            && matches!(
+                kind,
+                FailureKind::Exit { .. } | FailureKind::HostLost { .. }
+            )
     }
 
     pub(super) fn is_ending(&self) -> bool {

@@ -6,6 +6,7 @@ use super::*;
 use crate::verdict::{Cause, Fate, HostFateKind, Outcome, Verdict};
 
 mod failures;
+mod goes_on;
 mod random;
 mod silence;
 mod stops;
@@ -43,6 +44,7 @@ impl Job {
             host_timeout: ms(30_000),
             kill_after: ms(10_000),
             job_timeout: None,
+            on_failure: OnFailure::Stop,
         };
         change(&mut settings);
         let machine = Supervisor::new(settings, Duration::ZERO);

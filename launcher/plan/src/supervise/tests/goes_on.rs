@@ -1,0 +1,83 @@
+//! `--on-failure continue`: the others are told and left alone.
+
+use super::*;
+
+const KILL: Ending = Ending::Signal(9);
+
+fn running(hosts: &[u32]) -> Job {
+    let mut job = Job::with(hosts, |settings| settings.on_failure = OnFailure::Continue);
+    (0..hosts.iter().sum()).for_each(|rank| job.started(rank));
+    job
+}
+
+#[test]
+fn the_others_go_on_and_the_verdict_still_names_the_first() {
+    let mut job = running(&[2, 2]);
+    job.exit(2, KILL);
+    assert_eq!(job.told(), [2]);
+    job.wait(ms(60_000));
+    assert!(job.terminates().is_empty());
+    assert_eq!(job.warnings().len(), 1);
+    assert!(job.warnings()[0].contains("rank 2 on n1 (pid 1002) failed (ended by SIGKILL)"));
+    // A later failure is told as well; the first stays the cause.
+    job.exit(0, Ending::Code(5));
+    assert_eq!(job.told(), [2, 0]);
+    for rank in [1, 3] {
+        job.exit(rank, Ending::Code(0));
+    }
+    job.finish_all();
+    assert_eq!(job.blamed(), (Some(2), 137));
+    let fates: Vec<Fate> = job.verdict().ranks.iter().map(|fate| fate.fate).collect();
+    let ended = |code| Fate::Ended(Ending::Code(code));
+    assert_eq!(fates, [ended(5), ended(0), Fate::Ended(KILL), ended(0)]);
+}
+
+#[test]
+fn a_lost_host_ends_only_its_own_ranks() {
+    let mut job = running(&[2, 2]);
+    job.event(Event::HostLost {
+        host: 1,
+        kind: LossKind::Closed,
+        detail: String::new(),
+    });
+    assert_eq!(job.told(), [2, 3]);
+    job.wait(ms(10_000));
+    assert!(job.terminates().is_empty());
+    assert!(
+        job.warnings()[0].starts_with("host n1 failed"),
+        "{:?}",
+        job.warnings()
+    );
+    for rank in [0, 1] {
+        job.exit(rank, Ending::Code(0));
+    }
+    job.finish(0);
+    assert!(matches!(job.cause(), Cause::HostLost { .. }));
+    assert_eq!(job.verdict().exit_code, 123);
+}
+
+/// A job that never was whole is not one that goes on.
+#[test]
+fn what_was_never_started_ends_the_job() {
+    let mut job = running(&[2]);
+    job.exit(0, Ending::Code(1));
+    job.event(Event::LaunchFailed {
+        rank: 1,
+        what: "program".into(),
+        path: "/x".into(),
+        errno: 2,
+    });
+    job.wait(ms(1_000));
+    assert_eq!(job.terminates().len(), 1);
+}
+
+#[test]
+fn a_signal_of_the_user_ends_it_as_ever() {
+    let mut job = running(&[2]);
+    job.exit(0, Ending::Code(1));
+    job.event(Event::UserSignal { signal: 2 });
+    assert_eq!(job.terminates().len(), 1);
+    job.exit(1, Ending::Signal(15));
+    job.finish_all();
+    assert_eq!(job.blamed(), (Some(0), 1));
+}
