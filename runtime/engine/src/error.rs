@@ -102,6 +102,29 @@ pub enum Error {
     #[error("{during} was interrupted")]
     Interrupted { during: String },
 
+    /// A rank called `abort`, or this one did from another thread. Cause: the program's own.
+    #[error("{by} aborted communicator {communicator}: {reason}; this rank was in {during}")]
+    Aborted {
+        by: Rank,
+        communicator: u32,
+        reason: String,
+        during: String,
+    },
+
+    /// The survivors of a failure took this rank for dead: it had not answered for as long as they
+    /// wait. Cause: it was stopped (SIGSTOP, a debugger, a frozen machine). It can't come back.
+    #[error(
+        "{by} and the others went on without this rank, which had not answered them;              hint: it was stopped, or its host hung: look there, or raise RLAUNCH_TIMEOUT (seconds)"
+    )]
+    Excluded { by: Rank },
+
+    /// The handle belongs to the process that forked this one. Cause: a data loader's worker, or a
+    /// process pool, that was forked after init uses it.
+    #[error(
+        "this process was forked from the one that joined, and can't speak for it;              hint: use the runtime in the parent only, or fork before init"
+    )]
+    Forked,
+
     /// The world was finalized already.
     #[error("this world is finalized")]
     Finalized,

@@ -30,6 +30,7 @@ mod control;
 mod core;
 mod element;
 mod error;
+mod failure;
 mod flat;
 mod framed;
 mod health;
@@ -44,6 +45,9 @@ mod world;
 pub use config::Config;
 pub use element::Element;
 pub use error::{Error, Rank};
+pub use failure::{
+    CommunicatorRecord, FlightRecorder, OperationRecord, OperationState, RecorderSettings,
+};
 pub use interrupt::set_interrupt;
 pub use rlaunch_wire::{Collective, DType, Descriptor, Op};
 pub use world::{World, init};

@@ -6,6 +6,7 @@
 //! sends can fill this rank's memory, and whatever a call waits for, what peers sent before is
 //! taken from the connection.
 
+mod matching;
 mod recv;
 mod send;
 

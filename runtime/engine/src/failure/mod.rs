@@ -1,0 +1,22 @@
+//! What happens when something goes wrong, and what is remembered for that moment.
+//!
+//! | file | what |
+//! |---|---|
+//! | `shared` | what of a communicator can be reached while a call holds the engine: abort, recorder |
+//! | `recorder`, `ticks` | the last operations, with times |
+//! | `dump` | printing them: by a signal, or on an error |
+//! | `agreement` | survivors agree on who has failed (pure) |
+//! | `fork` | handles in a forked child are inert |
+
+mod agreement;
+mod dump;
+pub(crate) mod fork;
+mod recorder;
+mod shared;
+mod ticks;
+
+pub(crate) use dump::Logbook;
+pub use dump::{CommunicatorRecord, FlightRecorder, RecorderSettings};
+pub(crate) use recorder::{About, Slot};
+pub use recorder::{OperationRecord, OperationState};
+pub(crate) use shared::Shared;
