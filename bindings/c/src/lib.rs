@@ -8,7 +8,7 @@ mod error;
 
 use argument::{dtype, op, rank, read, write};
 use error::{Failure, guarded};
-use rlaunch_runtime::World;
+use rlaunch_runtime::{Call, World};
 use std::ffi::{c_char, c_int, c_void};
 
 /// # Safety
@@ -45,7 +45,7 @@ pub unsafe extern "C" fn rl_finalize(world: *mut World) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rl_rank(world: *const World) -> c_int {
     // SAFETY: the caller's word.
-    number(unsafe { world.as_ref() }, World::rank)
+    number(unsafe { world.as_ref() }, |world| world.rank())
 }
 
 /// # Safety
@@ -53,7 +53,7 @@ pub unsafe extern "C" fn rl_rank(world: *const World) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rl_size(world: *const World) -> c_int {
     // SAFETY: the caller's word.
-    number(unsafe { world.as_ref() }, World::size)
+    number(unsafe { world.as_ref() }, |world| world.size())
 }
 
 /// # Safety
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn rl_broadcast(
         let root = rank(world, "root", root)?;
         let (buffer, count) = write("buffer", buffer, count, dtype)?;
         // SAFETY: checked for null and alignment; the length is the caller's word.
-        Ok(unsafe { world.broadcast_raw(buffer, count, dtype, root) }?)
+        Ok(unsafe { world.run(&Call::broadcast(buffer, count, dtype, root)) }?)
     })
 }
 
@@ -118,7 +118,7 @@ pub unsafe extern "C" fn rl_all_reduce(
         let (world, dtype, op) = (some(world)?, dtype(dtype_code)?, op(op_code)?);
         let (buffer, count) = write("buffer", buffer, count, dtype)?;
         // SAFETY: checked for null and alignment; the length is the caller's word.
-        Ok(unsafe { world.all_reduce_raw(buffer, count, dtype, op) }?)
+        Ok(unsafe { world.run(&Call::all_reduce(buffer, buffer, count, dtype, op)) }?)
     })
 }
 
@@ -142,7 +142,7 @@ pub unsafe extern "C" fn rl_all_gather(
         let (output, total) = write("output", output, total, dtype)?;
         argument::apart(world, (output, total), (input, count), dtype)?;
         // SAFETY: checked for null, alignment and overlap; the lengths are the caller's word.
-        Ok(unsafe { world.all_gather_raw(input, output, count, dtype) }?)
+        Ok(unsafe { world.run(&Call::all_gather(input, output, count, dtype)) }?)
     })
 }
 
@@ -167,7 +167,7 @@ pub unsafe extern "C" fn rl_reduce_scatter(
         let (input, total) = read("input", input, total, dtype)?;
         argument::apart(world, (input, total), (output, count), dtype)?;
         // SAFETY: checked for null, alignment and overlap; the lengths are the caller's word.
-        Ok(unsafe { world.reduce_scatter_raw(input, output, count, dtype, op) }?)
+        Ok(unsafe { world.run(&Call::reduce_scatter(input, output, count, dtype, op)) }?)
     })
 }
 

@@ -7,7 +7,7 @@ use crate::fork::Process;
 use crate::signals::Waiting;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use rlaunch_runtime::Error;
+use rlaunch_runtime::{Call, Error};
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -67,7 +67,7 @@ impl World {
     }
 
     fn barrier(&self, py: Python<'_>) -> PyResult<()> {
-        self.call(py, rlaunch_runtime::World::barrier)
+        self.call(py, |world| world.barrier())
     }
 
     #[pyo3(signature = (x, root=0))]
@@ -79,7 +79,14 @@ impl World {
             let buffer = { buffer };
             // SAFETY: `array` keeps the block alive; Array::new checked type, order, alignment and
             // that it may be written to.
-            unsafe { world.broadcast_raw(buffer.pointer, buffer.count, buffer.dtype, root) }
+            unsafe {
+                world.run(&Call::broadcast(
+                    buffer.pointer,
+                    buffer.count,
+                    buffer.dtype,
+                    root,
+                ))
+            }
         })?;
         Ok(array.into_object())
     }
@@ -92,7 +99,15 @@ impl World {
         self.call(x.py(), move |world| {
             let buffer = { buffer };
             // SAFETY: as in broadcast.
-            unsafe { world.all_reduce_raw(buffer.pointer, buffer.count, buffer.dtype, op) }
+            unsafe {
+                world.run(&Call::all_reduce(
+                    buffer.pointer,
+                    buffer.pointer,
+                    buffer.count,
+                    buffer.dtype,
+                    op,
+                ))
+            }
         })?;
         Ok(array.into_object())
     }
@@ -124,7 +139,14 @@ impl World {
             let (input, output) = { buffers };
             // SAFETY: `input` and `output` keep their blocks alive; Array::new checked type, order,
             // alignment and access, the lines above that they fit and do not overlap.
-            unsafe { world.all_gather_raw(input.pointer, output.pointer, input.count, input.dtype) }
+            unsafe {
+                world.run(&Call::all_gather(
+                    input.pointer,
+                    output.pointer,
+                    input.count,
+                    input.dtype,
+                ))
+            }
         })?;
         Ok(output.into_object())
     }
@@ -159,7 +181,13 @@ impl World {
             // SAFETY: as in all_gather.
             unsafe {
                 let count = output.count;
-                world.reduce_scatter_raw(input.pointer, output.pointer, count, input.dtype, op)
+                world.run(&Call::reduce_scatter(
+                    input.pointer,
+                    output.pointer,
+                    count,
+                    input.dtype,
+                    op,
+                ))
             }
         })?;
         Ok(output.into_object())

@@ -7,14 +7,50 @@ use rlaunch_schedule::{Program, Shape, program, select};
 use rlaunch_transport::{Header, Kind, Progress};
 use rlaunch_wire::{Collective, DType, Descriptor, Op};
 
-use crate::Error;
 use crate::core::Core;
 use crate::flat::{self, FlatExchange};
 use crate::interpret::Interpreter;
 use crate::point::{self, RecvOperation, SendOperation};
+use crate::{Call, Error};
 use rlaunch_wire::notice::{Left, Notice, NoticeKind};
 
 impl Core {
+    /// # Safety
+    /// As [`crate::Communicator::run`].
+    pub(crate) unsafe fn call(&mut self, call: &Call) -> Result<(), Error> {
+        let Call {
+            dtype,
+            root,
+            input,
+            output,
+            count,
+            ..
+        } = *call;
+        let op = call
+            .reduction
+            .as_ref()
+            .map_or(Op::Sum, |reduction| reduction.op);
+        if call.collective.reduces()
+            && let Some(reason) = op.refusal(dtype)
+        {
+            return Err(Error::Argument(format!("{op} of {dtype}: {reason}")));
+        }
+        // SAFETY: as the caller vouches.
+        unsafe {
+            match call.collective {
+                Collective::Barrier => self.barrier(),
+                Collective::Broadcast => self.broadcast(output, count, dtype, root),
+                Collective::AllReduce => {
+                    std::ptr::copy(input, output, bytes(count, dtype)?);
+                    self.all_reduce(output, count, dtype, op)
+                }
+                Collective::AllGather => self.all_gather(input, output, count, dtype),
+                Collective::ReduceScatter => self.reduce_scatter(input, output, count, dtype, op),
+                other => Err(Error::Argument(format!("{other} is not served yet"))),
+            }
+        }
+    }
+
     pub(crate) fn barrier(&mut self) -> Result<(), Error> {
         let call = self.begin(Collective::Barrier, DType::I32, None, 0, 0)?;
         let nothing = std::ptr::NonNull::<u64>::dangling().as_ptr().cast();
@@ -23,7 +59,7 @@ impl Core {
     }
 
     /// # Safety
-    /// As [`crate::World::broadcast_raw`].
+    /// As [`crate::Communicator::broadcast`].
     pub(crate) unsafe fn broadcast(
         &mut self,
         buffer: *mut u8,
@@ -40,7 +76,7 @@ impl Core {
     }
 
     /// # Safety
-    /// As [`crate::World::all_reduce_raw`].
+    /// As [`crate::Communicator::all_reduce`].
     pub(crate) unsafe fn all_reduce(
         &mut self,
         buffer: *mut u8,
@@ -55,7 +91,7 @@ impl Core {
     }
 
     /// # Safety
-    /// As [`crate::World::all_gather_raw`].
+    /// As [`crate::Communicator::all_gather`].
     pub(crate) unsafe fn all_gather(
         &mut self,
         input: *const u8,
@@ -81,7 +117,7 @@ impl Core {
     }
 
     /// # Safety
-    /// As [`crate::World::reduce_scatter_raw`].
+    /// As [`crate::Communicator::reduce_scatter`].
     pub(crate) unsafe fn reduce_scatter(
         &mut self,
         input: *const u8,
@@ -114,7 +150,7 @@ impl Core {
     }
 
     /// # Safety
-    /// As [`crate::World::send_raw`].
+    /// As [`crate::Communicator::send`].
     pub(crate) unsafe fn send(
         &mut self,
         buffer: *const u8,
@@ -133,7 +169,7 @@ impl Core {
     }
 
     /// # Safety
-    /// As [`crate::World::recv_raw`].
+    /// As [`crate::Communicator::recv`].
     pub(crate) unsafe fn recv(
         &mut self,
         buffer: *mut u8,

@@ -2,7 +2,9 @@
 
 use rlaunch_wire::DType;
 
-/// A type whose values can be sent and reduced.
+/// A type whose values can be sent and reduced. Other types of [`DType`] (half and 8-bit floats,
+/// complex numbers, pairs) travel through [`crate::Call`], or a type of the program's own that
+/// implements this.
 ///
 /// # Safety
 /// `DTYPE` describes the type's size and representation exactly, and every bit pattern is a value.
@@ -10,19 +12,16 @@ pub unsafe trait Element: Copy + Send + 'static {
     const DTYPE: DType;
 }
 
-// SAFETY: a four-byte two's complement integer, as DType::I32 says; all patterns are values.
-unsafe impl Element for i32 {
-    const DTYPE: DType = DType::I32;
+macro_rules! element {
+    ($($type:ty => $dtype:ident),+ $(,)?) => {$(
+        // SAFETY: an integer in two's complement or an IEEE 754 float of the size that the type's
+        // name says, as the DType of that name is; all patterns are values.
+        unsafe impl Element for $type {
+            const DTYPE: DType = DType::$dtype;
+        }
+    )+};
 }
-// SAFETY: an eight-byte two's complement integer, as DType::I64 says; all patterns are values.
-unsafe impl Element for i64 {
-    const DTYPE: DType = DType::I64;
-}
-// SAFETY: IEEE 754 binary32, as DType::F32 says; all patterns are values.
-unsafe impl Element for f32 {
-    const DTYPE: DType = DType::F32;
-}
-// SAFETY: IEEE 754 binary64, as DType::F64 says; all patterns are values.
-unsafe impl Element for f64 {
-    const DTYPE: DType = DType::F64;
+element! {
+    i8 => I8, u8 => U8, i16 => I16, u16 => U16, i32 => I32, u32 => U32, i64 => I64, u64 => U64,
+    f32 => F32, f64 => F64,
 }

@@ -22,13 +22,17 @@
 //!   other's progress inside one world.
 
 mod bootstrap;
+mod call;
 mod card;
 mod collective;
+mod communicator;
+mod completion;
 pub mod config;
 mod connect;
 mod control;
 mod core;
 mod element;
+mod engine;
 mod error;
 mod failure;
 mod flat;
@@ -39,9 +43,12 @@ mod interrupt;
 mod launchers;
 mod leader;
 mod point;
+mod request;
 mod wait;
 mod world;
 
+pub use call::{Call, Counts, Reduction, Scalar, UserFunction, UserOp};
+pub use communicator::{Buffer, Communicator};
 pub use config::Config;
 pub use element::Element;
 pub use error::{Error, Rank};
@@ -49,5 +56,6 @@ pub use failure::{
     CommunicatorRecord, FlightRecorder, OperationRecord, OperationState, RecorderSettings,
 };
 pub use interrupt::set_interrupt;
+pub use request::{Pending, Persistent, Request, Status};
 pub use rlaunch_wire::{Collective, DType, Descriptor, Op};
 pub use world::{World, init};

@@ -50,7 +50,7 @@ fn every_kind_is_found_on_every_rank() {
         ("op", all_reduce::<100>, |world| {
             world.all_reduce(&mut [1.0f32; 100], Op::Max)
         }),
-        ("order", all_reduce::<100>, World::barrier),
+        ("order", all_reduce::<100>, |world| world.barrier()),
         (
             "root",
             |world| world.broadcast(&mut [0i64; 70_000], 0),

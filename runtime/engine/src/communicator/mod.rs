@@ -1,0 +1,184 @@
+//! [`Communicator`]: the handle through which everything is called.
+
+mod owned;
+mod typed;
+
+pub use owned::Buffer;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rlaunch_wire::DType;
+
+use crate::completion::Completion;
+use crate::engine::Engine;
+use crate::request::{Persistent, Request};
+use crate::{Call, Error};
+
+/// A group of ranks that call together, seen by one of them. Cheap to clone; all clones are the
+/// same communicator, which is freed when the last is dropped.
+///
+/// Calls on one communicator are executed in the order in which they were made; communicators
+/// don't wait for each other. Ranks are counted within the communicator.
+#[derive(Clone)]
+pub struct Communicator {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    engine: Arc<Engine>,
+    id: u32,
+    rank: u32,
+    ranks: Vec<u32>,
+}
+
+impl Communicator {
+    pub(crate) fn world(engine: Arc<Engine>) -> Self {
+        let (rank, size) = (engine.place.rank, engine.place.size);
+        Self {
+            inner: Arc::new(Inner {
+                engine,
+                id: 0,
+                rank,
+                ranks: (0..size).collect(),
+            }),
+        }
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.inner.engine
+    }
+
+    /// This rank's number in the communicator.
+    pub fn rank(&self) -> u32 {
+        self.inner.rank
+    }
+
+    pub fn size(&self) -> u32 {
+        self.inner.ranks.len() as u32
+    }
+
+    /// Number that messages and errors show; the world's is 0. Equal on all its ranks.
+    pub fn id(&self) -> u32 {
+        self.inner.id
+    }
+
+    /// The members' ranks in the world, in the order of this communicator.
+    pub fn ranks(&self) -> &[u32] {
+        &self.inner.ranks
+    }
+
+    /// A communicator of those that give the same color, ordered by key, then by rank here; `None`
+    /// for those that give no color. Called by all ranks of this communicator.
+    pub fn split(&self, _color: Option<u32>, _key: i64) -> Result<Option<Self>, Error> {
+        Err(not_yet())
+    }
+
+    /// A communicator of the same ranks whose calls don't meet with this one's. Called by all.
+    pub fn duplicate(&self) -> Result<Self, Error> {
+        Err(not_yet())
+    }
+
+    /// A communicator of these ranks (of this communicator), in this order; `None` for the others.
+    /// Called by all ranks of this communicator, with the same list.
+    pub fn from_ranks(&self, _ranks: &[u32]) -> Result<Option<Self>, Error> {
+        Err(not_yet())
+    }
+
+    /// A communicator of the ranks that are alive, after a failure. Called by all of them.
+    pub fn shrink(&self) -> Result<Self, Error> {
+        Err(not_yet())
+    }
+
+    /// Ends all calls on this communicator, here at once and on its other ranks as soon as they
+    /// hear of it, with an error that carries the reason. From any thread.
+    pub fn abort(&self, _reason: &str) {}
+
+    /// What this communicator failed with, if it has.
+    pub fn error(&self) -> Option<Error> {
+        self.inner
+            .engine
+            .with(|core| Ok(core.poison.clone()))
+            .ok()?
+    }
+
+    /// What a call on this communicator may wait for its peers; `None` for the world's setting.
+    pub fn set_timeout(&self, _timeout: Option<Duration>) {}
+
+    /// Executes a call and waits for its result.
+    ///
+    /// # Safety
+    /// The call's input and output are valid as its collective and counts say, aligned for its
+    /// type, and don't overlap except in place.
+    pub unsafe fn run(&self, call: &Call) -> Result<(), Error> {
+        // SAFETY: as the caller vouches.
+        unsafe { self.inner.engine.run(call) }.map(|_| ())
+    }
+
+    /// Starts a call. The calls after it on this communicator are executed after it.
+    ///
+    /// # Safety
+    /// As [`Communicator::run`], until the request is complete; until then the input is not
+    /// changed and the output not used. Don't forget the request (`mem::forget`) before that.
+    pub unsafe fn start(&self, call: Call) -> Result<Request, Error> {
+        let completion = Arc::new(Completion::default());
+        // SAFETY: as the caller vouches.
+        completion.complete(unsafe { self.inner.engine.run(&call) });
+        Ok(Request::new(self.clone(), completion))
+    }
+
+    /// Prepares a call to be started many times.
+    ///
+    /// # Safety
+    /// As [`Communicator::start`], for every start.
+    pub unsafe fn prepare(&self, call: Call) -> Result<Persistent, Error> {
+        Ok(Persistent::new(self.clone(), call))
+    }
+
+    /// # Safety
+    /// `buffer` is valid for reads of `count` elements of `dtype`.
+    pub unsafe fn send_raw(
+        &self,
+        buffer: *const u8,
+        count: usize,
+        dtype: DType,
+        to: u32,
+        tag: u32,
+    ) -> Result<(), Error> {
+        // SAFETY: as this function's caller vouches.
+        let send =
+            |core: &mut crate::core::Core| unsafe { core.send(buffer, count, dtype, to, tag) };
+        self.inner.engine.with(send)
+    }
+
+    /// # Safety
+    /// `buffer` is valid for writes of `count` elements of `dtype`.
+    pub unsafe fn recv_raw(
+        &self,
+        buffer: *mut u8,
+        count: usize,
+        dtype: DType,
+        from: u32,
+        tag: u32,
+    ) -> Result<(), Error> {
+        let recv =
+            // SAFETY: as this function's caller vouches.
+            |core: &mut crate::core::Core| unsafe { core.recv(buffer, count, dtype, from, tag) };
+        self.inner.engine.with(recv)
+    }
+}
+
+fn not_yet() -> Error {
+    Error::Argument("this version can't make communicators yet".into())
+}
+
+impl fmt::Debug for Communicator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Communicator")
+            .field("id", &self.inner.id)
+            .field("rank", &self.inner.rank)
+            .field("ranks", &self.inner.ranks)
+            .finish_non_exhaustive()
+    }
+}
