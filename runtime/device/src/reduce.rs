@@ -1,29 +1,20 @@
-//! `dst = a op b`, element by element.
-//!
-//! One generic loop over blocks of a fixed size. It is compiled three times, under different target
-//! features, and the compiler makes vector code of each: a block is loaded whole before any of it is
-//! stored, so it needs no test whether the buffers overlap.
+//! Reductions of two buffers, and of many.
 
-use crate::element::{Element, sealed::Arithmetic};
+use std::mem::MaybeUninit;
+
 use rlaunch_wire::{DType, Op};
 
-/// `dst[i] = a[i] op b[i]` for slices of one length.
-///
-/// # Panics
-/// If the lengths differ.
-pub fn reduce<T: Element>(op: Op, dst: &mut [T], a: &[T], b: &[T]) {
-    assert_eq!(
-        dst.len(),
-        a.len(),
-        "the result has as many elements as its operands"
-    );
-    assert_eq!(dst.len(), b.len(), "both operands have as many elements");
-    // SAFETY: the slices are valid for their length; `dst` is exclusive.
-    unsafe { reduce_typed(op, dst.as_mut_ptr(), a.as_ptr(), b.as_ptr(), dst.len()) }
-}
+use crate::copy::copy;
+use crate::level::Level;
+use crate::scale::{Source, divide};
+use crate::table::{Kernels, kernels};
 
 /// `dst[i] = a[i] op b[i]` for `count` elements of `dtype`. The pointers need no alignment, and `dst`
-/// may equal `a` or `b`.
+/// may equal `a` or `b`. `Avg` and `PremulSum` are sums here: see [`crate::finish_avg_raw`] and
+/// [`crate::premultiply_raw`].
+///
+/// # Panics
+/// If the operation does not serve the type ([`Op::serves`]) or is the user's own.
 ///
 /// # Safety
 /// `a` and `b` are valid for reads and `dst` for writes of `count` elements, which nobody else writes
@@ -36,230 +27,161 @@ pub unsafe fn reduce_raw(
     b: *const u8,
     count: usize,
 ) {
-    // SAFETY: the caller's promise, for elements of this type.
-    unsafe {
-        match dtype {
-            DType::I32 => reduce_typed::<i32>(op, dst.cast(), a.cast(), b.cast(), count),
-            DType::I64 => reduce_typed::<i64>(op, dst.cast(), a.cast(), b.cast(), count),
-            DType::F32 => reduce_typed::<f32>(op, dst.cast(), a.cast(), b.cast(), count),
-            DType::F64 => reduce_typed::<f64>(op, dst.cast(), a.cast(), b.cast(), count),
-            _ => unimplemented!("reduce {dtype}"),
-        }
-    }
+    let kernels = served(Level::detect(), dtype, op);
+    // SAFETY: the caller's promise; the kernel is of this processor's level.
+    unsafe { (kernels.pair)(dst, a, b, count) }
+}
+
+/// `dst[i] = inputs[0][i] op inputs[1][i] op …`, from left to right, for `count` elements of `dtype`.
+/// Floats of 16 and 8 bits are accumulated in binary32 and rounded once. Each input is read once.
+/// The pointers need no alignment, and `dst` may equal any inputs. `Avg` and `PremulSum` are sums here.
+///
+/// # Panics
+/// As [`reduce_raw`], and if there is no input.
+///
+/// # Safety
+/// As [`reduce_raw`], for each of the inputs.
+pub unsafe fn reduce_many_raw(
+    dtype: DType,
+    op: Op,
+    dst: *mut u8,
+    inputs: &[*const u8],
+    count: usize,
+) {
+    // SAFETY: the caller's promise; this is the processor's level.
+    unsafe { reduce_many_at(Level::detect(), dtype, op, dst, inputs, count) }
+}
+
+/// `dst[i] = (inputs[0][i] + inputs[1][i] + …) / ranks`: a sum and [`crate::finish_avg_raw`] in one,
+/// where floats of 16 and 8 bits are divided before they are rounded.
+///
+/// # Panics
+/// As [`reduce_many_raw`], and if `ranks` is 0.
+///
+/// # Safety
+/// As [`reduce_many_raw`].
+pub unsafe fn average_many_raw(
+    dtype: DType,
+    dst: *mut u8,
+    inputs: &[*const u8],
+    count: usize,
+    ranks: u32,
+) {
+    // SAFETY: the caller's promise; this is the processor's level.
+    unsafe { average_many_at(Level::detect(), dtype, dst, inputs, count, ranks) }
 }
 
 /// # Safety
-/// As [`reduce_raw`].
-unsafe fn reduce_typed<T: Arithmetic>(op: Op, dst: *mut T, a: *const T, b: *const T, count: usize) {
-    // SAFETY: the caller's promise; `detect` names only what the processor has.
-    unsafe { reduce_at(Level::detect(), op, dst, a, b, count) }
-}
-
-/// # Safety
-/// As [`reduce_raw`], on a processor of this level.
-unsafe fn reduce_at<T: Arithmetic>(
+/// As [`reduce_many_raw`], on a processor of this level.
+pub(crate) unsafe fn reduce_many_at(
     level: Level,
+    dtype: DType,
     op: Op,
-    dst: *mut T,
-    a: *const T,
-    b: *const T,
+    dst: *mut u8,
+    inputs: &[*const u8],
     count: usize,
 ) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        match level {
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => reduce_avx512(op, dst, a, b, count),
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => reduce_avx2(op, dst, a, b, count),
-            Level::Baseline => by_operation(op, dst, a, b, count),
+    let kernels = served(level, dtype, op);
+    match *inputs {
+        [] => panic!("a reduction has at least one input"),
+        // SAFETY: the caller's promise; what is equal needs no copy.
+        [only] if only != dst.cast_const() => unsafe {
+            copy(dst, only, count * dtype.size_bytes());
+        },
+        [_] => {}
+        // SAFETY: the caller's promise.
+        [a, b] => unsafe { (kernels.pair)(dst, a, b, count) },
+        [ref most @ .., last] => {
+            let accumulated = Accumulated::new(&kernels, dtype, most);
+            let in_tile = |tile: *const u8, first: usize, length: usize| {
+                let offset = first * dtype.size_bytes();
+                // SAFETY: the elements from `first` on are the caller's; the tile holds `length`.
+                unsafe { (kernels.last)(dst.add(offset), tile, last.add(offset), length) }
+            };
+            // SAFETY: the caller's promise.
+            unsafe { accumulated.for_each_tile(count, in_tile) }
         }
-    }
-}
-
-/// What the processor can do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Level {
-    Baseline,
-    #[cfg(target_arch = "x86_64")]
-    Avx2,
-    #[cfg(target_arch = "x86_64")]
-    Avx512,
-}
-
-impl Level {
-    /// The standard library looks once and keeps the answer.
-    #[cfg(target_arch = "x86_64")]
-    fn detect() -> Self {
-        if is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512dq")
-            && is_x86_feature_detected!("avx512vl")
-        {
-            Self::Avx512
-        } else if is_x86_feature_detected!("avx2") {
-            Self::Avx2
-        } else {
-            Self::Baseline
-        }
-    }
-
-    #[cfg(not(target_arch = "x86_64"))]
-    fn detect() -> Self {
-        Self::Baseline
     }
 }
 
 /// # Safety
-/// As [`reduce_raw`], on a processor with these features.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-unsafe fn reduce_avx512<T: Arithmetic>(
-    op: Op,
-    dst: *mut T,
-    a: *const T,
-    b: *const T,
+/// As [`reduce_many_raw`], on a processor of this level.
+pub(crate) unsafe fn average_many_at(
+    level: Level,
+    dtype: DType,
+    dst: *mut u8,
+    inputs: &[*const u8],
     count: usize,
+    ranks: u32,
 ) {
-    // SAFETY: the caller's promise.
-    unsafe { by_operation(op, dst, a, b, count) }
-}
-
-/// # Safety
-/// As [`reduce_raw`], on a processor with these features.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-unsafe fn reduce_avx2<T: Arithmetic>(op: Op, dst: *mut T, a: *const T, b: *const T, count: usize) {
-    // SAFETY: the caller's promise.
-    unsafe { by_operation(op, dst, a, b, count) }
-}
-
-/// # Safety
-/// As [`reduce_raw`].
-#[inline(always)]
-unsafe fn by_operation<T: Arithmetic>(op: Op, dst: *mut T, a: *const T, b: *const T, count: usize) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        match op {
-            Op::Sum => blocks(
-                dst,
-                a,
-                b,
-                count,
-                #[inline(always)]
-                |x: T, y: T| x.sum(y),
-            ),
-            Op::Prod => blocks(
-                dst,
-                a,
-                b,
-                count,
-                #[inline(always)]
-                |x: T, y: T| x.prod(y),
-            ),
-            Op::Min => blocks(
-                dst,
-                a,
-                b,
-                count,
-                #[inline(always)]
-                |x: T, y: T| x.min_nan(y),
-            ),
-            Op::Max => blocks(
-                dst,
-                a,
-                b,
-                count,
-                #[inline(always)]
-                |x: T, y: T| x.max_nan(y),
-            ),
-            _ => unimplemented!("{op}"),
+    let kernels = served(level, dtype, Op::Avg);
+    match *inputs {
+        [] => panic!("a reduction has at least one input"),
+        // SAFETY: the caller's promise.
+        [only] => unsafe { divide(level, dtype, dst, only, Source::Elements, count, ranks) },
+        _ => {
+            let accumulated = Accumulated::new(&kernels, dtype, inputs);
+            let in_tile = |tile: *const u8, first: usize, length: usize| {
+                // SAFETY: the elements from `first` on are the caller's; the tile holds `length`.
+                unsafe {
+                    let to = dst.add(first * dtype.size_bytes());
+                    divide(level, dtype, to, tile, Source::Numbers, length, ranks);
+                }
+            };
+            // SAFETY: the caller's promise.
+            unsafe { accumulated.for_each_tile(count, in_tile) }
         }
     }
 }
 
-/// Elements of a block: four vectors of AVX-512 for 4-byte elements, eight for 8-byte ones.
-const BLOCK: usize = 64;
-
-/// # Safety
-/// As [`reduce_raw`].
-#[inline(always)]
-unsafe fn blocks<T: Arithmetic>(
-    dst: *mut T,
-    a: *const T,
-    b: *const T,
-    count: usize,
-    op: impl Fn(T, T) -> T,
-) {
-    let whole = count - count % BLOCK;
-    let mut at = 0;
-    while at < whole {
-        // SAFETY: `at + BLOCK <= count`, and the caller vouches for `count` elements.
-        unsafe {
-            let x = a.add(at).cast::<[T; BLOCK]>().read_unaligned();
-            let y = b.add(at).cast::<[T; BLOCK]>().read_unaligned();
-            let mut result = [T::ZERO; BLOCK];
-            for index in 0..BLOCK {
-                result[index] = op(x[index], y[index]);
-            }
-            dst.add(at).cast::<[T; BLOCK]>().write_unaligned(result);
-        }
-        at += BLOCK;
-    }
-    for at in whole..count {
-        // SAFETY: `at < count`.
-        unsafe {
-            let (x, y) = (a.add(at).read_unaligned(), b.add(at).read_unaligned());
-            dst.add(at).write_unaligned(op(x, y));
-        }
-    }
+fn served(level: Level, dtype: DType, op: Op) -> Kernels {
+    kernels(level, dtype, op).unwrap_or_else(|| panic!("{op} does not serve {dtype}"))
 }
 
-#[cfg(all(test, target_arch = "x86_64"))]
-mod tests {
-    use super::*;
+/// Stays in the first-level cache beside the lines that stream past it.
+const TILE_BYTES: usize = 4096;
 
-    fn check_levels<T: Arithmetic>(elements: impl Fn(i64) -> T, bits: impl Fn(T) -> u64) {
-        let a: Vec<T> = (0..333)
-            .map(|at| elements(at * 7919 % 1013 - 500))
-            .collect();
-        let b: Vec<T> = (0..333)
-            .map(|at| elements(at * 104_729 % 997 - 498))
-            .collect();
-        let run = |level, op| {
-            let mut result = vec![T::ZERO; a.len()];
-            // SAFETY: three vectors of one length, on a processor that is at least of `level`.
+#[repr(align(64))]
+struct Tile(MaybeUninit<[u8; TILE_BYTES]>);
+
+/// Two or more inputs, reduced into a tile of numbers at a time.
+struct Accumulated<'a> {
+    kernels: &'a Kernels,
+    element_bytes: usize,
+    inputs: &'a [*const u8],
+}
+
+impl<'a> Accumulated<'a> {
+    fn new(kernels: &'a Kernels, dtype: DType, inputs: &'a [*const u8]) -> Self {
+        Self {
+            kernels,
+            element_bytes: dtype.size_bytes(),
+            inputs,
+        }
+    }
+
+    /// Calls `conclude(tile, first, length)` with the numbers of `length` elements from `first` on.
+    ///
+    /// # Safety
+    /// The inputs are valid for reads of `count` elements; the kernels are of this processor's level.
+    unsafe fn for_each_tile(self, count: usize, mut conclude: impl FnMut(*const u8, usize, usize)) {
+        let mut tile = Tile(MaybeUninit::uninit());
+        let tile: *mut u8 = tile.0.as_mut_ptr().cast();
+        let length_max = TILE_BYTES / self.kernels.number_bytes;
+        let mut first = 0;
+        while first < count {
+            let length = length_max.min(count - first);
+            let offset = first * self.element_bytes;
+            // SAFETY: `first + length <= count`; the tile holds `length` numbers.
             unsafe {
-                reduce_at(
-                    level,
-                    op,
-                    result.as_mut_ptr(),
-                    a.as_ptr(),
-                    b.as_ptr(),
-                    a.len(),
-                );
+                let at = |input: usize| self.inputs[input].add(offset);
+                (self.kernels.begin)(tile, at(0), at(1), length);
+                for input in 2..self.inputs.len() {
+                    (self.kernels.onward)(tile, tile, at(input), length);
+                }
             }
-            result.into_iter().map(&bits).collect::<Vec<_>>()
-        };
-        for &op in &Op::ALL[..4] {
-            let expected = run(Level::Baseline, op);
-            if Level::detect() != Level::Baseline {
-                assert_eq!(run(Level::Avx2, op), expected, "{op} with AVX2");
-            }
-            if Level::detect() == Level::Avx512 {
-                assert_eq!(run(Level::Avx512, op), expected, "{op} with AVX-512");
-            }
+            conclude(tile, first, length);
+            first += length;
         }
-    }
-
-    /// A job may span processors of different levels: they must not differ in a bit.
-    #[test]
-    fn all_levels_give_the_same_bits() {
-        check_levels(
-            |x| (x as i32).wrapping_mul(5_000_011),
-            |x| u64::from(x as u32),
-        );
-        check_levels(|x| x.wrapping_mul(0x1234_5678_9ABC_DEF1), |x| x as u64);
-        check_levels(|x| x as f32 / 7.0, |x| u64::from(x.to_bits()));
-        check_levels(|x| x as f64 / 7.0, f64::to_bits);
     }
 }
