@@ -1,17 +1,18 @@
 //! The memory that the ranks of one host share, and what lies where in it.
 //!
 //! ```text
-//! | rank area 0 … n-1 | pair area (0,0) … (n-1,n-1) | byte ring (0,0) … (n-1,n-1) |
-//! rank area: | state | doorbell | … | flat slot 0 | flat slot 1 |
+//! | rank area 0 … n-1 | pair area (0,0) … (n-1,n-1) | byte ring (0,0) … (n-1,n-1) | zone 0 … n-1 |
+//! rank area: | state | doorbell |
 //! pair area: | written | taken | header slots |      from-major: pair (from, to)
 //! ```
 //! The memfd is sealed against shrinking before anyone maps it, so no peer can make an access
 //! fault. Rank and pair areas are allocated at once; a byte ring when its sender first needs it,
 //! so that pairs that never talk cost nothing. Every counter has one writer and its own cache line.
+//! Zones, from which ranks take memory as they need it, have a file of their own: [`super::zone`].
 
 use std::io;
 use std::num::NonZeroUsize;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -20,7 +21,7 @@ use nix::fcntl::{FallocateFlags, FcntlArg, SealFlag, fallocate, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 
-use super::flat::FLAT_SLOT_BYTES;
+use super::zone::Zones;
 
 pub(super) const LINE_BYTES: usize = 64;
 /// Header slots of a pair: messages under way before the sender must wait.
@@ -28,9 +29,10 @@ pub(super) const HEADER_SLOTS: u64 = 64;
 /// Bytes of a pair under way. Two directions between two ranks fit an L2 cache of 1 MiB.
 pub(super) const RING_BYTES: usize = 512 * 1024;
 
-const PAGE_BYTES: usize = 4096;
-const FLAT_OFFSET: usize = 4 * LINE_BYTES;
-const RANK_BYTES: usize = (FLAT_OFFSET + 2 * FLAT_SLOT_BYTES).next_multiple_of(PAGE_BYTES);
+pub(super) const PAGE_BYTES: usize = 4096;
+/// State and doorbell, each in a pair of lines: processors fetch lines by pairs.
+const RANK_BYTES: usize = 4 * LINE_BYTES;
+const DOORBELL_OFFSET: usize = 2 * LINE_BYTES;
 const PAIR_BYTES: usize =
     (2 * LINE_BYTES + HEADER_SLOTS as usize * LINE_BYTES).next_multiple_of(2 * LINE_BYTES);
 
@@ -51,6 +53,7 @@ pub struct Arena {
     bytes: usize,
     ranks: u32,
     memory: OwnedFd,
+    pub(super) zones: Zones,
 }
 
 // SAFETY: the mapping is valid in all threads; what lies in it is reached by atomics, or is handed
@@ -66,7 +69,9 @@ impl Arena {
             "rlaunch",
             MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING,
         )?;
-        nix::unistd::ftruncate(&memory, total_bytes(ranks) as i64)?;
+        let zone_bytes = Zones::choose_bytes(fixed_bytes(ranks), ranks);
+        let total = fixed_bytes(ranks) + ranks as usize * zone_bytes;
+        nix::unistd::ftruncate(&memory, total as i64)?;
         fallocate(
             &memory,
             FallocateFlags::empty(),
@@ -82,14 +87,17 @@ impl Arena {
 
     /// Maps memory that another rank made; refuses one that could still shrink under us.
     pub fn map(memory: OwnedFd, ranks: u32) -> io::Result<Arc<Self>> {
-        let bytes = total_bytes(ranks);
+        let bytes = fixed_bytes(ranks);
         let seals = SealFlag::from_bits_truncate(fcntl(&memory, FcntlArg::F_GET_SEALS)?);
-        let size = nix::sys::stat::fstat(&memory)?.st_size;
-        if !seals.contains(SealFlag::F_SEAL_SHRINK) || size != bytes as i64 {
+        let size = nix::sys::stat::fstat(&memory)?.st_size as usize;
+        let zones = size
+            .checked_sub(bytes)
+            .and_then(|rest| Zones::new(bytes, rest, ranks));
+        let Some(zones) = zones.filter(|_| seals.contains(SealFlag::F_SEAL_SHRINK)) else {
             return Err(io::Error::other(
                 "shared memory of unexpected size or without seal",
             ));
-        }
+        };
         let length = NonZeroUsize::new(bytes).expect("an arena has at least one rank");
         // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.
         let base = unsafe {
@@ -107,6 +115,7 @@ impl Arena {
             bytes,
             ranks,
             memory,
+            zones,
         }))
     }
 
@@ -133,13 +142,8 @@ impl Arena {
 
     /// The doorbell's futex word and the flag that its owner sleeps.
     pub(super) fn doorbell(&self, rank: u32) -> (&AtomicU32, &AtomicU32) {
-        let offset = self.rank_offset(rank) + LINE_BYTES;
+        let offset = self.rank_offset(rank) + DOORBELL_OFFSET;
         (self.word(offset), self.word(offset + 4))
-    }
-
-    pub(super) fn flat_slot(&self, rank: u32, parity: u64) -> NonNull<u8> {
-        let slot = (parity % 2) as usize * FLAT_SLOT_BYTES;
-        self.at(self.rank_offset(rank) + FLAT_OFFSET + slot)
     }
 
     /// Bytes that the sender has put in the ring, ever.
@@ -214,14 +218,14 @@ impl Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
+        self.unmap_zones();
         // SAFETY: this mapping was made by us with this length, and no reference outlives self.
         let _ = unsafe { munmap(self.base.cast(), self.bytes) };
-        debug_assert!(self.memory.as_raw_fd() >= 0);
     }
 }
 
 fn pairs_offset(ranks: u32) -> usize {
-    ranks as usize * RANK_BYTES
+    (ranks as usize * RANK_BYTES).next_multiple_of(PAGE_BYTES)
 }
 
 fn rings_offset(ranks: u32) -> usize {
@@ -229,12 +233,14 @@ fn rings_offset(ranks: u32) -> usize {
     (pairs_offset(ranks) + pairs * PAIR_BYTES).next_multiple_of(PAGE_BYTES)
 }
 
-fn total_bytes(ranks: u32) -> usize {
+fn fixed_bytes(ranks: u32) -> usize {
     rings_offset(ranks) + ranks as usize * ranks as usize * RING_BYTES
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+
     use super::*;
 
     #[test]
@@ -248,7 +254,7 @@ mod tests {
     #[test]
     fn unsealed_memory_is_refused() {
         let memory = memfd_create("x", MFdFlags::MFD_CLOEXEC).unwrap();
-        nix::unistd::ftruncate(&memory, total_bytes(2) as i64).unwrap();
+        nix::unistd::ftruncate(&memory, fixed_bytes(2) as i64).unwrap();
         assert!(Arena::map(memory, 2).is_err());
     }
 

@@ -1,12 +1,15 @@
 //! How a rank sleeps until a neighbour has something for it.
 //!
 //! The owner takes a [`Ticket`] (which announces that it is about to sleep), looks once more
-//! whether there is work, then sleeps. A neighbour publishes its work, then rings. Both sides put a
-//! full fence between their write and their read, so one of them always sees the other: a wakeup
-//! can't be lost.
+//! whether there is work, then sleeps. A neighbour publishes its work, then rings. Between their
+//! write and their read both sides need a full barrier, so that one of them always sees the other:
+//! then no wakeup is lost. The sleeper, who has time, makes the system raise that barrier on every
+//! processor where a neighbour runs; so ringing costs no fence, only a look at a line that hardly
+//! ever changes. Where the system can't, the ringer fences for itself.
 
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::OnceLock;
+use std::sync::atomic::{Ordering, compiler_fence, fence};
 use std::time::Duration;
 
 use super::Arena;
@@ -20,10 +23,21 @@ pub struct Doorbell {
 
 /// The bell's count when its owner announced itself.
 #[derive(Debug, Clone, Copy)]
-pub struct Ticket(u32);
+pub struct Ticket {
+    count: u32,
+    /// No barrier could be raised on the neighbours: a ring may be missed.
+    is_unsure: bool,
+}
+
+/// Sleep of one who may miss a ring.
+const UNSURE_SLEEP_MAX: Duration = Duration::from_millis(1);
+
+const MEMBARRIER_GLOBAL_EXPEDITED: libc::c_long = 1 << 1;
+const MEMBARRIER_REGISTER_GLOBAL_EXPEDITED: libc::c_long = 1 << 2;
 
 impl Doorbell {
     pub fn new(arena: Arc<Arena>, rank: u32) -> Self {
+        is_registered();
         Self { arena, rank }
     }
 
@@ -31,15 +45,21 @@ impl Doorbell {
     /// [`Doorbell::cancel`].
     pub fn ticket(&self) -> Ticket {
         let (count, asleep) = self.arena.doorbell(self.rank);
-        let ticket = Ticket(count.load(Ordering::Relaxed));
+        let count = count.load(Ordering::Relaxed);
         asleep.store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        ticket
+        let is_unsure = membarrier(MEMBARRIER_GLOBAL_EXPEDITED).is_err();
+        Ticket { count, is_unsure }
     }
 
     /// Sleeps until rung after the ticket was taken, or for `longest`.
     pub fn sleep(&self, ticket: Ticket, longest: Duration) {
         let (count, asleep) = self.arena.doorbell(self.rank);
+        let longest = if ticket.is_unsure {
+            longest.min(UNSURE_SLEEP_MAX)
+        } else {
+            longest
+        };
         let timeout = libc::timespec {
             tv_sec: longest.as_secs() as libc::time_t,
             tv_nsec: libc::c_long::from(longest.subsec_nanos()),
@@ -51,7 +71,7 @@ impl Doorbell {
                 libc::SYS_futex,
                 count.as_ptr(),
                 libc::FUTEX_WAIT,
-                ticket.0,
+                ticket.count,
                 &raw const timeout,
             );
         }
@@ -68,16 +88,62 @@ impl Doorbell {
     }
 }
 
+#[inline]
 pub(super) fn ring(arena: &Arena, rank: u32) {
-    let (count, asleep) = arena.doorbell(rank);
-    fence(Ordering::SeqCst);
-    if asleep.load(Ordering::Relaxed) == 0 {
-        return;
+    order_before_look();
+    ring_ordered(arena, rank);
+}
+
+/// Wakes those of `ranks` that sleep.
+#[inline]
+pub(super) fn ring_all(arena: &Arena, ranks: impl Iterator<Item = u32>) {
+    order_before_look();
+    for rank in ranks {
+        ring_ordered(arena, rank);
     }
+}
+
+#[inline]
+fn order_before_look() {
+    if is_registered() {
+        // The sleeper's barrier does the rest.
+        compiler_fence(Ordering::SeqCst);
+    } else {
+        fence(Ordering::SeqCst);
+    }
+}
+
+#[inline]
+fn ring_ordered(arena: &Arena, rank: u32) {
+    let (count, asleep) = arena.doorbell(rank);
+    if asleep.load(Ordering::Relaxed) != 0 {
+        wake(count);
+    }
+}
+
+#[cold]
+fn wake(count: &std::sync::atomic::AtomicU32) {
     count.fetch_add(1, Ordering::Relaxed);
     // SAFETY: the word lies in a live mapping; waking touches no memory.
     unsafe {
         libc::syscall(libc::SYS_futex, count.as_ptr(), libc::FUTEX_WAKE, i32::MAX);
+    }
+}
+
+/// Whether barriers that others raise reach this process. Asked for once.
+#[inline]
+fn is_registered() -> bool {
+    static REGISTERED: OnceLock<bool> = OnceLock::new();
+    *REGISTERED.get_or_init(|| membarrier(MEMBARRIER_REGISTER_GLOBAL_EXPEDITED).is_ok())
+}
+
+fn membarrier(command: libc::c_long) -> std::io::Result<()> {
+    // SAFETY: touches no memory of ours.
+    let result = unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(std::io::Error::last_os_error())
     }
 }
 

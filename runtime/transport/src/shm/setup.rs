@@ -24,7 +24,7 @@ use nix::sys::socket::{
     ControlMessage, ControlMessageOwned, MsgFlags, getsockopt, recvmsg, sendmsg, sockopt,
 };
 
-use super::{Arena, State};
+use super::{Arena, State, Team};
 use crate::{NONCE_BYTES, PROOF_BYTES, Secret, nonce, verify};
 
 /// What a rank knows of its host's group.
@@ -35,6 +35,8 @@ pub struct ShmSetup {
     pub group: Vec<u8>,
     pub local_rank: u32,
     pub local_size: u32,
+    /// Length of the staging slots of the team of all; local rank 0's holds.
+    pub slot_bytes: usize,
     pub deadline: Instant,
 }
 
@@ -54,19 +56,26 @@ const STRANGER_MAX: Duration = Duration::from_secs(1);
 const RETRY_PERIOD: Duration = Duration::from_millis(2);
 const HELLO_BYTES: usize = 4 + NONCE_BYTES;
 
-/// Returns once this rank has mapped the memory and, on local rank 0, all others fetched it.
-pub fn setup(setup: &ShmSetup) -> Result<Arc<Arena>, ShmSetupError> {
-    let arena = if setup.local_rank == 0 {
-        make(setup)?
+/// Returns the team of all ranks of the host, once this rank has mapped the memory and, on local rank
+/// 0, all others fetched it.
+pub fn setup(setup: &ShmSetup) -> Result<Team, ShmSetupError> {
+    let members = (0..setup.local_size).collect();
+    let team = if setup.local_rank == 0 {
+        let arena = Arena::create(setup.local_size)?;
+        // The first area of the first zone: the others know its place.
+        let team = Team::create(arena, members, 0, setup.slot_bytes)?;
+        make(setup, team.arena())?;
+        team
     } else {
-        fetch(setup)?
+        let arena = fetch(setup)?;
+        let place = arena.first_place();
+        Team::open(arena, place, members, setup.local_rank)?
     };
-    arena.set_state(setup.local_rank, State::Present);
-    Ok(arena)
+    team.arena().set_state(setup.local_rank, State::Present);
+    Ok(team)
 }
 
-fn make(setup: &ShmSetup) -> Result<Arc<Arena>, ShmSetupError> {
-    let arena = Arena::create(setup.local_size)?;
+fn make(setup: &ShmSetup, arena: &Arena) -> Result<(), ShmSetupError> {
     let listener = UnixListener::bind_addr(&address(setup)?)?;
     listener.set_nonblocking(true)?;
     let mut missing: Vec<u32> = (1..setup.local_size).collect();
@@ -77,7 +86,7 @@ fn make(setup: &ShmSetup) -> Result<Arc<Arena>, ShmSetupError> {
         match listener.accept() {
             Ok((stream, _)) => {
                 // A stranger's failure is its own; a true peer tries again.
-                if let Ok(rank) = serve(setup, &arena, stream) {
+                if let Ok(rank) = serve(setup, arena, stream) {
                     missing.retain(|other| *other != rank);
                 }
             }
@@ -87,7 +96,7 @@ fn make(setup: &ShmSetup) -> Result<Arc<Arena>, ShmSetupError> {
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(arena)
+    Ok(())
 }
 
 fn serve(setup: &ShmSetup, arena: &Arena, mut stream: UnixStream) -> io::Result<u32> {
@@ -225,6 +234,7 @@ mod tests {
             group: format!("test {}", std::process::id()).into_bytes(),
             local_rank,
             local_size: 2,
+            slot_bytes: 4096,
             deadline: Instant::now() + Duration::from_secs_f64(seconds),
         }
     }

@@ -1,0 +1,533 @@
+//! The memory of one communicator whose members share a host, and the protocol on it.
+//!
+//! ```text
+//! area:          | control page 0 … n-1 | flat data 0 … n-1 | staging 0 … n-1 |
+//! control page:  | closed, slot length | counters | header slot 0 … 7 |   each in two cache lines
+//! header slot:   | round | descriptor (32) | data of up to 24 bytes |
+//! flat data:     8 × 4 KiB
+//! staging:       | in-slot 0, 1 | out-slot 0, 1 |
+//! ```
+//! Everything has one writer, its member. Control pages are memory from the start; flat data and
+//! staging become so when their member first needs them.
+//!
+//! **Rounds.** Every operation is a round: each member posts its descriptor, with the round's
+//! number, in the header slot of that round, and compares those of all others before it returns a
+//! result that depends on them. Up to 24 bytes of data travel in that line, up to
+//! [`FLAT_BYTES_MAX`] beside it. A slot is used again after eight rounds: [`Team::begin`] sees to it
+//! that by then every member has begun the round after, and so has read all it wanted. Within that
+//! limit a member that needs nothing from the others need not wait for them.
+//!
+//! **Exchanges.** What does not fit passes through the staging slots, block by block, two of each
+//! kind in turn. Such a round is an exchange, and none of its members ends it before all have begun
+//! it. A member counts the blocks it has *put* in its in-slots, *taken* from the others' (with a
+//! result in its out-slot where that is wanted), and *fetched* from the others' out-slots. A counter
+//! is `exchange << 32 | blocks`, so it only grows (modulo 2⁶⁴), and that of a later exchange is above
+//! all of an earlier one. [`DONE`] as the block count means all of them, for members that have fewer
+//! than others.
+
+use std::io;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use rlaunch_wire::Descriptor;
+
+use super::arena::{LINE_BYTES, PAGE_BYTES};
+use super::doorbell::ring_all;
+use super::{Area, Arena, State};
+
+/// Data that one member may post in a round.
+pub const FLAT_BYTES_MAX: usize = 4096;
+/// Data that travels in the header's own line.
+pub const INLINE_BYTES_MAX: usize = LINE_BYTES - HEADER_DATA;
+/// Block count of a member that needs no more of this round.
+pub const DONE: u64 = u32::MAX as u64;
+/// Staging slots of each kind, used in turn.
+pub const SLOTS: usize = 2;
+
+/// Rounds that a member may be ahead of another.
+const ROUNDS: u64 = 8;
+const HEADER_DESCRIPTOR: usize = 8;
+const HEADER_DATA: usize = HEADER_DESCRIPTOR + Descriptor::BYTES;
+/// Processors fetch lines by pairs; a neighbouring slot must not come along.
+const STRIDE_BYTES: usize = 2 * LINE_BYTES;
+const COUNTERS_OFFSET: usize = STRIDE_BYTES;
+const HEADERS_OFFSET: usize = 2 * STRIDE_BYTES;
+const SLOT_WORD_OFFSET: usize = 8;
+const CLOSED: u32 = 1;
+/// Exchanges between two times at which every counter is brought up to date.
+const REFRESH_PERIOD: u64 = 1 << 20;
+/// More than any measurement calls for; bounds what a damaged place can ask to map.
+const SLOT_BYTES_MAX: usize = 64 << 20;
+
+/// What a member counts; see the module's documentation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    Put = 0,
+    Taken = 1,
+    Fetched = 2,
+}
+
+/// One member's view of a team.
+#[derive(Debug)]
+pub struct Team {
+    arena: Arc<Arena>,
+    base: NonNull<u8>,
+    area: Area,
+    slot_bytes: usize,
+    /// Local ranks, by member.
+    members: Vec<u32>,
+    me: u32,
+    /// Rounds begun, and those of them that are exchanges.
+    round: u64,
+    exchange: u64,
+    /// Every member is known to have begun this one.
+    acknowledged: u64,
+    /// The others' counters when last looked at.
+    seen: Vec<[u64; 3]>,
+    in_use: [Use; SLOTS],
+    out_use: [Use; SLOTS],
+    is_maker: bool,
+    flat_is_committed: bool,
+    staging_is_committed: bool,
+}
+
+/// What a slot was last written for: the others must have read it before it is written again.
+#[derive(Debug, Clone, Copy, Default)]
+struct Use {
+    exchange: u64,
+    blocks: u64,
+}
+
+// SAFETY: the base points into the arena, which is kept and is Sync; see there.
+unsafe impl Send for Team {}
+
+impl Team {
+    /// Takes an area of `members[me]`'s zone, with staging slots of `slot_bytes`. One member does
+    /// this, then tells the others the place.
+    pub fn create(
+        arena: Arc<Arena>,
+        members: Vec<u32>,
+        me: u32,
+        slot_bytes: usize,
+    ) -> io::Result<Self> {
+        let slot_bytes = slot_bytes.max(1).next_multiple_of(PAGE_BYTES);
+        let rank = members[me as usize];
+        let area = arena.allocate(rank, area_bytes(members.len(), slot_bytes))?;
+        let control = Area {
+            bytes: members.len() * PAGE_BYTES,
+            ..area
+        };
+        let made = arena.commit(control).and_then(|()| arena.locate(area));
+        let base = made.inspect_err(|_| arena.free(rank, area))?;
+        let mut team = Self::new(arena, base, area, slot_bytes, members, me);
+        team.is_maker = true;
+        team.slot_word().store(slot_bytes as u64, Ordering::Release);
+        Ok(team)
+    }
+
+    /// Joins a team that another member made at `place`.
+    pub fn open(arena: Arc<Arena>, place: u64, members: Vec<u32>, me: u32) -> io::Result<Self> {
+        let control = Area {
+            offset: place,
+            bytes: members.len() * PAGE_BYTES,
+        };
+        let base = arena.locate(control)?;
+        let mut team = Self::new(arena, base, control, 0, members, me);
+        let slot_bytes = team.slot_word().load(Ordering::Acquire) as usize;
+        if slot_bytes == 0 || !slot_bytes.is_multiple_of(PAGE_BYTES) || slot_bytes > SLOT_BYTES_MAX
+        {
+            return Err(io::Error::other(
+                "no team at that place of the shared memory",
+            ));
+        }
+        team.slot_bytes = slot_bytes;
+        team.area.bytes = area_bytes(team.members.len(), slot_bytes);
+        team.arena.locate(team.area)?;
+        Ok(team)
+    }
+
+    fn new(
+        arena: Arc<Arena>,
+        base: NonNull<u8>,
+        area: Area,
+        slot_bytes: usize,
+        members: Vec<u32>,
+        me: u32,
+    ) -> Self {
+        Self {
+            arena,
+            base,
+            area,
+            slot_bytes,
+            me,
+            round: 0,
+            exchange: 0,
+            acknowledged: 0,
+            seen: vec![[0; 3]; members.len()],
+            in_use: [Use::default(); SLOTS],
+            out_use: [Use::default(); SLOTS],
+            is_maker: false,
+            flat_is_committed: false,
+            staging_is_committed: false,
+            members,
+        }
+    }
+
+    /// Where the team lies, for [`Team::open`].
+    pub fn place(&self) -> u64 {
+        self.area.offset
+    }
+
+    pub fn arena(&self) -> &Arc<Arena> {
+        &self.arena
+    }
+
+    pub fn size(&self) -> u32 {
+        self.members.len() as u32
+    }
+
+    /// This rank's number among the members.
+    pub fn me(&self) -> u32 {
+        self.me
+    }
+
+    /// The members' local ranks.
+    pub fn members(&self) -> &[u32] {
+        &self.members
+    }
+
+    pub fn slot_bytes(&self) -> usize {
+        self.slot_bytes
+    }
+
+    /// Begins the next round; false while its slot may still be read.
+    #[inline]
+    pub fn begin(&mut self) -> bool {
+        let next = self.round + 1;
+        if next >= self.acknowledged + ROUNDS && !self.acknowledge(next) {
+            return false;
+        }
+        self.round = next;
+        true
+    }
+
+    /// Looks whether the others have come far enough for round `next`.
+    fn acknowledge(&mut self, next: u64) -> bool {
+        let needed = next + 1 - ROUNDS;
+        // One that holds longer, if it holds.
+        for round in [next - ROUNDS / 2, needed] {
+            if self
+                .others()
+                .all(|member| self.has_posted_round(member, round))
+            {
+                self.acknowledged = round;
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Tells the others of this rank's call in the round begun last, with its share of data.
+    ///
+    /// # Safety
+    /// `data` is valid for reads of `bytes`, at most [`FLAT_BYTES_MAX`].
+    #[inline]
+    pub unsafe fn post(
+        &mut self,
+        descriptor: &[u8; Descriptor::BYTES],
+        data: *const u8,
+        bytes: usize,
+    ) -> io::Result<()> {
+        assert!(bytes <= FLAT_BYTES_MAX, "{bytes} bytes in a flat slot");
+        let header = self.header(self.me, self.round);
+        // SAFETY: the slot is ours to write: all have read what it held (`begin`), and nobody
+        // reads it before the flag below.
+        unsafe {
+            header
+                .add(HEADER_DESCRIPTOR)
+                .copy_from_nonoverlapping(NonNull::from(descriptor).cast(), Descriptor::BYTES);
+        }
+        if bytes <= INLINE_BYTES_MAX {
+            // SAFETY: as above; the rest of the line has room.
+            unsafe { copy_short(data, header.add(HEADER_DATA).as_ptr(), bytes) };
+        } else {
+            self.commit_flat()?;
+            let slot = self.flat(self.me, self.round);
+            // SAFETY: as above; checked against the slot's length.
+            unsafe { std::ptr::copy_nonoverlapping(data, slot.as_ptr(), bytes) };
+        }
+        self.flag(self.me, self.round)
+            .store(self.round, Ordering::Release);
+        self.ring();
+        Ok(())
+    }
+
+    /// Whether `member` has posted its call of the round begun last.
+    #[inline]
+    pub fn has_posted(&self, member: u32) -> bool {
+        self.has_posted_round(member, self.round)
+    }
+
+    #[inline]
+    fn has_posted_round(&self, member: u32, round: u64) -> bool {
+        self.flag(member, round).load(Ordering::Acquire) >= round
+    }
+
+    /// Notes that every member has posted its call of this round, which saves looking later.
+    #[inline]
+    pub fn note_all_posted(&mut self) {
+        self.acknowledged = self.round;
+    }
+
+    /// The descriptor of a member that has posted, as it wrote it.
+    #[inline]
+    pub fn posted_descriptor(&self, member: u32) -> [u8; Descriptor::BYTES] {
+        debug_assert!(self.has_posted(member));
+        let header = self.header(member, self.round);
+        // SAFETY: inside the slot; its owner does not write before we have gone on.
+        unsafe { header.add(HEADER_DESCRIPTOR).cast().read_unaligned() }
+    }
+
+    /// The data of a member that has posted `bytes`. Aligned to 8; valid until this rank begins the
+    /// next round.
+    #[inline]
+    pub fn posted_data(&self, member: u32, bytes: usize) -> *const u8 {
+        debug_assert!(self.has_posted(member));
+        if bytes <= INLINE_BYTES_MAX {
+            // SAFETY: inside the slot.
+            return unsafe { self.header(member, self.round).add(HEADER_DATA).as_ptr() };
+        }
+        self.flat(member, self.round).as_ptr()
+    }
+
+    /// Makes the round begun last an exchange. Call once, before its slots and counters are used.
+    pub fn begin_exchange(&mut self) -> io::Result<()> {
+        self.commit_staging()?;
+        self.exchange = self.exchange.wrapping_add(1);
+        Ok(())
+    }
+
+    /// Ends the exchange, once all members have posted. Nothing of it is touched afterwards.
+    pub fn end_exchange(&mut self) {
+        // A counter that stood still while others went halfway around would seem ahead of them.
+        if self.exchange.is_multiple_of(REFRESH_PERIOD) {
+            for stage in [Stage::Put, Stage::Taken, Stage::Fetched] {
+                self.publish(stage, DONE);
+            }
+        }
+    }
+
+    /// Tells the others how many blocks this rank has come in this exchange.
+    #[inline]
+    pub fn publish(&mut self, stage: Stage, blocks: u64) {
+        let value = counter_value(self.exchange, blocks);
+        self.counter(self.me, stage).store(value, Ordering::Release);
+        self.ring();
+    }
+
+    /// Whether `member` has come that far in this exchange.
+    #[inline]
+    pub fn has_come(&mut self, member: u32, stage: Stage, blocks: u64) -> bool {
+        self.has_reached(member, stage, counter_value(self.exchange, blocks))
+    }
+
+    fn has_reached(&mut self, member: u32, stage: Stage, wanted: u64) -> bool {
+        let seen = self.seen[member as usize][stage as usize];
+        if is_at_least(seen, wanted) {
+            return true;
+        }
+        let now = self.counter(member, stage).load(Ordering::Acquire);
+        self.seen[member as usize][stage as usize] = now;
+        is_at_least(now, wanted)
+    }
+
+    /// This rank's in-slot for its block number `block`; `None` while others may still read it.
+    pub fn in_slot(&mut self, block: u64) -> Option<NonNull<u8>> {
+        let slot = self.slot_number(block);
+        if !self.is_free(self.in_use[slot], Stage::Taken) {
+            return None;
+        }
+        self.in_use[slot] = self.use_for(block);
+        Some(self.staging(self.me, slot))
+    }
+
+    /// This rank's out-slot for its result number `block`; `None` while others may still read it.
+    pub fn out_slot(&mut self, block: u64) -> Option<NonNull<u8>> {
+        let slot = self.slot_number(block);
+        if !self.is_free(self.out_use[slot], Stage::Fetched) {
+            return None;
+        }
+        self.out_use[slot] = self.use_for(block);
+        Some(self.staging(self.me, SLOTS + slot))
+    }
+
+    fn use_for(&self, block: u64) -> Use {
+        Use {
+            exchange: self.exchange,
+            blocks: block + 1,
+        }
+    }
+
+    fn is_free(&mut self, last: Use, stage: Stage) -> bool {
+        // This exchange could only begin when all had begun the last one, and so had ended those
+        // before.
+        if self.exchange.wrapping_sub(last.exchange) >= 2 {
+            return true;
+        }
+        let wanted = counter_value(last.exchange, last.blocks);
+        (0..self.size()).all(|member| member == self.me || self.has_reached(member, stage, wanted))
+    }
+
+    /// The in-slot where a member that has put `block` put it.
+    pub fn put_by(&self, member: u32, block: u64) -> *const u8 {
+        self.staging(member, self.slot_number(block)).as_ptr()
+    }
+
+    /// The out-slot where a member that has taken `block` left its result.
+    pub fn result_of(&self, member: u32, block: u64) -> *const u8 {
+        self.staging(member, SLOTS + self.slot_number(block))
+            .as_ptr()
+    }
+
+    /// Every member but this one.
+    pub fn others(&self) -> impl Iterator<Item = u32> + use<> {
+        let me = self.me;
+        (0..self.size()).filter(move |member| *member != me)
+    }
+
+    /// Exchanges of one block each use both slots in turn, so that none waits for the one before.
+    fn slot_number(&self, block: u64) -> usize {
+        (self.exchange.wrapping_add(block) % SLOTS as u64) as usize
+    }
+
+    fn ring(&self) {
+        let others = self.members.iter().enumerate();
+        let others = others.filter(|(member, _)| *member != self.me as usize);
+        ring_all(&self.arena, others.map(|(_, rank)| *rank));
+    }
+
+    fn commit_flat(&mut self) -> io::Result<()> {
+        if !self.flat_is_committed {
+            self.commit(flat_offset(self.members.len(), self.me), FLAT_MEMBER_BYTES)?;
+            self.flat_is_committed = true;
+        }
+        Ok(())
+    }
+
+    fn commit_staging(&mut self) -> io::Result<()> {
+        if !self.staging_is_committed {
+            let offset = staging_offset(self.members.len(), self.me, self.slot_bytes);
+            self.commit(offset, 2 * SLOTS * self.slot_bytes)?;
+            self.staging_is_committed = true;
+        }
+        Ok(())
+    }
+
+    fn commit(&self, offset: usize, bytes: usize) -> io::Result<()> {
+        let offset = self.area.offset + offset as u64;
+        self.arena.commit(Area { offset, bytes })
+    }
+
+    fn staging(&self, member: u32, slot: usize) -> NonNull<u8> {
+        let offset = staging_offset(self.members.len(), member, self.slot_bytes);
+        self.at(offset + slot * self.slot_bytes)
+    }
+
+    fn flat(&self, member: u32, round: u64) -> NonNull<u8> {
+        let slot = (round % ROUNDS) as usize;
+        self.at(flat_offset(self.members.len(), member) + slot * FLAT_BYTES_MAX)
+    }
+
+    fn header(&self, member: u32, round: u64) -> NonNull<u8> {
+        let slot = (round % ROUNDS) as usize;
+        self.at(member as usize * PAGE_BYTES + HEADERS_OFFSET + slot * STRIDE_BYTES)
+    }
+
+    fn flag(&self, member: u32, round: u64) -> &AtomicU64 {
+        // SAFETY: inside the area, aligned to a line, and only ever used as an atomic.
+        unsafe { self.header(member, round).cast().as_ref() }
+    }
+
+    fn counter(&self, member: u32, stage: Stage) -> &AtomicU64 {
+        let offset = member as usize * PAGE_BYTES + COUNTERS_OFFSET + stage as usize * 8;
+        // SAFETY: inside the area, aligned to 8, and only ever used as an atomic.
+        unsafe { self.at(offset).cast().as_ref() }
+    }
+
+    fn closed(&self, member: u32) -> &AtomicU32 {
+        // SAFETY: inside the area, aligned to a page, and only ever used as an atomic.
+        unsafe { self.at(member as usize * PAGE_BYTES).cast().as_ref() }
+    }
+
+    fn slot_word(&self) -> &AtomicU64 {
+        // SAFETY: inside the area, aligned to 8, and only ever used as an atomic.
+        unsafe { self.at(SLOT_WORD_OFFSET).cast().as_ref() }
+    }
+
+    #[inline]
+    fn at(&self, offset: usize) -> NonNull<u8> {
+        debug_assert!(offset < self.area.bytes);
+        // SAFETY: every offset comes from the layout above, which the area's length was computed
+        // from.
+        unsafe { self.base.add(offset) }
+    }
+}
+
+impl Drop for Team {
+    fn drop(&mut self) {
+        self.closed(self.me).store(CLOSED, Ordering::Release);
+        if self.is_maker {
+            let rank = self.members[self.me as usize];
+            self.arena.retire(rank, self.area, &self.members);
+        }
+    }
+}
+
+/// Whether all members of the team at `base` are done with it.
+pub(super) fn is_closed(arena: &Arena, base: NonNull<u8>, members: &[u32]) -> bool {
+    members.iter().enumerate().all(|(member, rank)| {
+        // SAFETY: inside the team's area, as in `Team::closed`.
+        let closed: &AtomicU32 = unsafe { base.add(member * PAGE_BYTES).cast().as_ref() };
+        closed.load(Ordering::Acquire) == CLOSED || arena.state(*rank) == State::Left
+    })
+}
+
+const FLAT_MEMBER_BYTES: usize = ROUNDS as usize * FLAT_BYTES_MAX;
+
+fn flat_offset(members: usize, member: u32) -> usize {
+    members * PAGE_BYTES + member as usize * FLAT_MEMBER_BYTES
+}
+
+fn staging_offset(members: usize, member: u32, slot_bytes: usize) -> usize {
+    members * (PAGE_BYTES + FLAT_MEMBER_BYTES) + member as usize * 2 * SLOTS * slot_bytes
+}
+
+fn area_bytes(members: usize, slot_bytes: usize) -> usize {
+    staging_offset(members, members as u32, slot_bytes)
+}
+
+fn counter_value(exchange: u64, blocks: u64) -> u64 {
+    debug_assert!(blocks <= DONE);
+    (exchange << 32).wrapping_add(blocks)
+}
+
+/// Counters wrap around; what lies less than half of their range ahead is later.
+fn is_at_least(counter: u64, wanted: u64) -> bool {
+    counter.wrapping_sub(wanted).cast_signed() >= 0
+}
+
+/// # Safety
+/// As [`std::ptr::copy_nonoverlapping`], of at most [`INLINE_BYTES_MAX`].
+#[inline]
+unsafe fn copy_short(from: *const u8, to: *mut u8, bytes: usize) {
+    // SAFETY: as the caller vouches. The common lengths become single moves, not calls.
+    unsafe {
+        match bytes {
+            0 => {}
+            4 => std::ptr::copy_nonoverlapping(from, to, 4),
+            8 => std::ptr::copy_nonoverlapping(from, to, 8),
+            _ => std::ptr::copy_nonoverlapping(from, to, bytes),
+        }
+    }
+}
