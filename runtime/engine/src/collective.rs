@@ -218,7 +218,7 @@ impl Core {
         length: usize,
     ) -> Result<(), Error> {
         // SAFETY: as the caller vouches.
-        let mut exchange = unsafe { FlatExchange::begin(self, call, share, share_bytes) };
+        let mut exchange = unsafe { FlatExchange::new(call, share, share_bytes) };
         self.run(&call, &mut exchange)?;
         // SAFETY: the exchange is done; as the caller vouches.
         unsafe { flat::conclude(self, &call, output, length) };

@@ -3,13 +3,12 @@
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::{FromRawFd, OwnedFd};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use prost::Message;
 use rlaunch_schedule::Algorithm;
 use rlaunch_transport::Secret;
-use rlaunch_transport::shm::{self, Arena, Doorbell, Flat, ShmConnection, ShmSetup};
+use rlaunch_transport::shm::{self, Doorbell, ShmConnection, ShmSetup};
 use rlaunch_transport::tcp::handshake::Identity;
 use rlaunch_transport::tcp::{self, TcpPeer, TcpSetup};
 
@@ -19,6 +18,7 @@ use crate::config::{Config, Rendezvous};
 use crate::control::ControlLink;
 use crate::core::{Core, Neighbours, Peer};
 use crate::health::Watch;
+use crate::local;
 use crate::wait::Pace;
 use crate::{Error, Rank};
 
@@ -85,7 +85,7 @@ pub(crate) fn connect(config: &Config) -> Result<(Place, Core), Error> {
         transports: transports(&peers),
         is_authenticated: !matches!(config.rendezvous, Rendezvous::Star { secret: None, .. }),
     };
-    let all_near = neighbours.as_ref().is_some_and(|near| near.flat.is_some());
+    let all_near = neighbours.as_ref().is_some_and(|near| near.is_world);
     let core = Core {
         rank: config.rank,
         hosts: if all_near { 1 } else { hosts(&cards).max(2) },
@@ -151,14 +151,16 @@ fn share_memory(
         group,
         local_rank: local_rank as u32,
         local_size: near.len() as u32,
+        slot_bytes: local::slot_bytes(has_core_each(&cards[me], cards)),
         deadline,
     };
-    let arena: Arc<Arena> = shm::setup(&setup).map_err(|error| {
+    let team = shm::setup(&setup).map_err(|error| {
         Error::Init(format!(
             "ranks {near:?} on host {}: {error}",
             cards[me].host
         ))
     })?;
+    let arena = team.arena().clone();
     for (local, rank) in near.iter().enumerate() {
         peers[*rank].local = Some(local as u32);
         if *rank != me {
@@ -166,12 +168,12 @@ fn share_memory(
             peers[*rank].connection = Some(Box::new(connection));
         }
     }
-    let flat = (near.len() == cards.len()).then(|| Flat::new(arena.clone(), local_rank as u32));
     let doorbell = Doorbell::new(arena.clone(), local_rank as u32);
     Ok(Some(Neighbours {
         arena,
         doorbell,
-        flat,
+        team,
+        is_world: near.len() == cards.len(),
     }))
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rlaunch_schedule::{Algorithm, Program};
-use rlaunch_transport::shm::{Arena, Doorbell, Flat};
+use rlaunch_transport::shm::{Arena, Doorbell, Team};
 use rlaunch_transport::{Connection, ConnectionError, Header, Outgoing, Progress};
 use rlaunch_wire::{Collective, DType, Descriptor, Op};
 
@@ -69,8 +69,10 @@ pub(crate) struct Peer {
 pub(crate) struct Neighbours {
     pub(crate) arena: Arc<Arena>,
     pub(crate) doorbell: Doorbell,
-    /// Where all ranks of the world are neighbours.
-    pub(crate) flat: Option<Flat>,
+    /// All ranks of this host, in rank order.
+    pub(crate) team: Team,
+    /// All ranks of the world are neighbours.
+    pub(crate) is_world: bool,
 }
 
 impl Peer {

@@ -98,6 +98,13 @@ pub enum Error {
     )]
     Connection { peer: Rank, cause: String },
 
+    /// No memory that this rank's neighbours can see: the container's or the machine's limit.
+    #[error(
+        "no shared memory: {0}; hint: raise the memory limit, or set RLAUNCH_TRANSPORT=tcp on all \
+             ranks to do without"
+    )]
+    Memory(String),
+
     /// The program asked to end the wait; see [`crate::set_interrupt`].
     #[error("{during} was interrupted")]
     Interrupted { during: String },

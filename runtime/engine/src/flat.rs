@@ -5,7 +5,7 @@
 //! every rank, so all get the same bits.
 
 use rlaunch_transport::Progress;
-use rlaunch_transport::shm::{FLAT_BYTES_MAX, Flat};
+use rlaunch_transport::shm::{FLAT_BYTES_MAX, Team};
 use rlaunch_wire::{Collective, Descriptor};
 
 use crate::Error;
@@ -17,7 +17,10 @@ use crate::wait::{Awaited, Operation};
 pub(crate) struct FlatExchange {
     descriptor: Descriptor,
     bytes: [u8; Descriptor::BYTES],
-    /// Local ranks below this have arrived with an equal descriptor.
+    data: *const u8,
+    length: usize,
+    is_posted: bool,
+    /// Members below this have arrived with an equal descriptor.
     arrived: u32,
 }
 
@@ -27,31 +30,19 @@ pub(crate) fn serves(core: &Core, bytes: usize) -> bool {
         && core
             .neighbours
             .as_ref()
-            .is_some_and(|neighbours| neighbours.flat.is_some())
+            .is_some_and(|neighbours| neighbours.is_world)
 }
 
 impl FlatExchange {
-    /// Posts this rank's share.
-    ///
     /// # Safety
-    /// `data` is valid for reads of `length` bytes.
-    pub(crate) unsafe fn begin(
-        core: &mut Core,
-        descriptor: Descriptor,
-        data: *const u8,
-        length: usize,
-    ) -> Self {
-        let bytes = descriptor.encode();
-        let share = if length == 0 {
-            &[]
-        } else {
-            // SAFETY: the caller vouches for it.
-            unsafe { std::slice::from_raw_parts(data, length) }
-        };
-        flat_mut(core).post(&bytes, share);
+    /// `data` is valid for reads of `length` bytes until the exchange is done.
+    pub(crate) unsafe fn new(descriptor: Descriptor, data: *const u8, length: usize) -> Self {
         Self {
             descriptor,
-            bytes,
+            bytes: descriptor.encode(),
+            data,
+            length,
+            is_posted: false,
             arrived: 0,
         }
     }
@@ -59,12 +50,21 @@ impl FlatExchange {
 
 impl Operation for FlatExchange {
     fn poll(&mut self, core: &mut Core) -> Result<Progress, Error> {
-        let flat = flat(core);
-        while self.arrived < flat.ranks() {
-            if !flat.has_arrived(self.arrived) {
+        let team = team_mut(core);
+        if !self.is_posted {
+            if !team.begin() {
                 return Ok(Progress::Idle);
             }
-            let theirs = flat.descriptor(self.arrived);
+            // SAFETY: as `new`'s caller vouched.
+            let posted = unsafe { team.post(&self.bytes, self.data, self.length) };
+            posted.map_err(|error| Error::Memory(error.to_string()))?;
+            self.is_posted = true;
+        }
+        while self.arrived < team.size() {
+            if !team.has_posted(self.arrived) {
+                return Ok(Progress::Idle);
+            }
+            let theirs = team.posted_descriptor(self.arrived);
             if theirs != self.bytes {
                 // All ranks are neighbours here, numbered alike.
                 let peer = self.arrived;
@@ -76,13 +76,15 @@ impl Operation for FlatExchange {
             }
             self.arrived += 1;
         }
+        team.note_all_posted();
         Ok(Progress::Done)
     }
 
     fn awaited(&self, core: &Core) -> Vec<Awaited> {
-        let flat = flat(core);
-        (self.arrived..flat.ranks())
-            .filter(|rank| !flat.has_arrived(*rank))
+        let team = team(core);
+        let is_late = |member: &u32| !self.is_posted || !team.has_posted(*member);
+        (self.arrived..team.size())
+            .filter(is_late)
             .map(|rank| Awaited {
                 rank,
                 to_send: false,
@@ -102,66 +104,76 @@ pub(crate) unsafe fn conclude(
     output: *mut u8,
     length: usize,
 ) {
-    let flat = flat(core);
+    let team = team(core);
     match descriptor.collective {
         Collective::Broadcast => {
             // SAFETY: the root has posted `length` bytes; the output is valid for as many.
-            unsafe { std::ptr::copy_nonoverlapping(flat.data(descriptor.root), output, length) };
+            unsafe {
+                std::ptr::copy_nonoverlapping(
+                    team.posted_data(descriptor.root, length),
+                    output,
+                    length,
+                )
+            };
         }
         Collective::AllGather => {
-            for rank in 0..flat.ranks() {
+            for rank in 0..team.size() {
                 // SAFETY: each has posted `length` bytes; the output has room for all.
                 unsafe {
                     let place = output.add(rank as usize * length);
-                    std::ptr::copy_nonoverlapping(flat.data(rank), place, length);
+                    std::ptr::copy_nonoverlapping(team.posted_data(rank, length), place, length);
                 }
             }
         }
         // SAFETY: as the caller vouches.
-        Collective::AllReduce => unsafe { reduce(flat, descriptor, output, 0, length) },
+        Collective::AllReduce => unsafe { reduce(team, descriptor, output, 0, length, length) },
         Collective::ReduceScatter => {
             let offset = core.rank as usize * length;
             // SAFETY: each has posted a share for every rank; as the caller vouches.
-            unsafe { reduce(flat, descriptor, output, offset, length) };
+            unsafe {
+                reduce(
+                    team,
+                    descriptor,
+                    output,
+                    offset,
+                    length,
+                    length * team.size() as usize,
+                )
+            };
         }
         _ => {}
     }
 }
 
 /// # Safety
-/// All have posted at least `offset + length` bytes; `output` is valid for `length`.
+/// All have posted `posted` bytes, at least `offset + length`; `output` is valid for `length`.
 unsafe fn reduce(
-    flat: &Flat,
+    team: &Team,
     descriptor: &Descriptor,
     output: *mut u8,
     offset: usize,
     length: usize,
+    posted: usize,
 ) {
     let op = descriptor.op.expect("a reduction has an operation");
     let count = length / descriptor.dtype.size_bytes();
     // SAFETY: inside the posted data.
-    let mut so_far = unsafe { flat.data(0).add(offset) };
-    for rank in 1..flat.ranks() {
+    let mut so_far = unsafe { team.posted_data(0, posted).add(offset) };
+    for rank in 1..team.size() {
         // SAFETY: inside the posted data.
-        let next = unsafe { flat.data(rank).add(offset) };
+        let next = unsafe { team.posted_data(rank, posted).add(offset) };
         // SAFETY: all three are valid for `count` elements; `so_far` may be the output itself.
         unsafe { rlaunch_device::reduce_raw(descriptor.dtype, op, output, so_far, next, count) };
         so_far = output;
     }
 }
 
-fn flat(core: &Core) -> &Flat {
-    let flat = core
-        .neighbours
-        .as_ref()
-        .and_then(|neighbours| neighbours.flat.as_ref());
-    flat.expect("`serves` was asked before")
+fn team(core: &Core) -> &Team {
+    let neighbours = core.neighbours.as_ref();
+    &neighbours.expect("`serves` was asked before").team
 }
 
-fn flat_mut(core: &mut Core) -> &mut Flat {
-    let flat = core
-        .neighbours
-        .as_mut()
-        .and_then(|neighbours| neighbours.flat.as_mut());
-    flat.expect("`serves` was asked before")
+fn team_mut(core: &mut Core) -> &mut Team {
+    let neighbours = core.neighbours.as_mut();
+    &mut neighbours.expect("`serves` was asked before").team
 }

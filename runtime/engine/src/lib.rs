@@ -42,6 +42,7 @@ mod interpret;
 mod interrupt;
 mod launchers;
 mod leader;
+mod local;
 mod point;
 mod request;
 mod wait;

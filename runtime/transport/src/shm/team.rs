@@ -39,7 +39,7 @@ use super::{Area, Arena, State};
 /// Data that one member may post in a round.
 pub const FLAT_BYTES_MAX: usize = 4096;
 /// Data that travels in the header's own line.
-pub const INLINE_BYTES_MAX: usize = LINE_BYTES - HEADER_DATA;
+const INLINE_BYTES_MAX: usize = LINE_BYTES - HEADER_DATA;
 /// Block count of a member that needs no more of this round.
 pub const DONE: u64 = u32::MAX as u64;
 /// Staging slots of each kind, used in turn.
