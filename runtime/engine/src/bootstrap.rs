@@ -3,14 +3,16 @@
 //! Either way it learns the job's id and secret first, then hands in its card and gets everybody's.
 
 use std::io;
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::ops::RangeInclusive;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::time::{Duration, Instant};
 
 use prost::Message;
 use rlaunch_transport::Secret;
-use rlaunch_transport::tcp::handshake::{Connector, Identity};
+use rlaunch_transport::tcp;
+use rlaunch_transport::tcp::handshake::{Connector, Identity, Purpose};
 use rlaunch_wire::PROTOCOL;
 use rlaunch_wire::rank::{Hello, Join, ToAgentMessage, ToRank, ToRankMessage, Welcome};
 
@@ -71,7 +73,14 @@ pub(crate) fn admit(config: &Config, deadline: Instant) -> Result<Admitted, Erro
                 rank: config.rank,
             };
             if config.rank == 0 {
-                let leader = leader::listen(address, ports, identity.clone(), config.world_size)?;
+                let leader = match shared_range(config, ports) {
+                    Some(range) => {
+                        let listener = tcp::listen(config.tcp.family, Some(range));
+                        let listener = listener.map_err(init_error)?;
+                        Leader::new(listener, identity.clone(), config.world_size)?
+                    }
+                    None => leader::listen(address, ports, identity.clone(), config.world_size)?,
+                };
                 let job = leader.job();
                 let secret = derive(&identity.secret, &job);
                 let link = Link::Leader(Box::new(leader));
@@ -92,7 +101,28 @@ pub(crate) fn admit(config: &Config, deadline: Instant) -> Result<Admitted, Erro
     }
 }
 
+/// The range whose ports are both for the bootstrap and for data: rank 0 then has one port for
+/// both, so that a range of as many ports as ranks is enough.
+fn shared_range<'a>(config: &'a Config, ports: &[u16]) -> Option<&'a RangeInclusive<u16>> {
+    let range = config.tcp.ports.as_ref()?;
+    ports
+        .iter()
+        .all(|port| range.contains(port))
+        .then_some(range)
+}
+
 impl Admitted {
+    /// Where data is to come in too; `None`: at a port of its own.
+    pub(crate) fn data_listener(&self, config: &Config) -> Option<TcpListener> {
+        let (Link::Leader(leader), Rendezvous::Star { ports, .. }) =
+            (&self.link, &config.rendezvous)
+        else {
+            return None;
+        };
+        shared_range(config, ports)?;
+        leader.listener().ok()
+    }
+
     /// Hands in this rank's card; all cards and the link, once every rank has done so.
     pub(crate) fn join(
         self,
@@ -275,9 +305,10 @@ fn try_leader(address: &str, port: u16, identity: &Identity) -> io::Result<TcpSt
 fn prove(stream: TcpStream, identity: &Identity) -> io::Result<TcpStream> {
     stream.set_nonblocking(true)?;
     let deadline = Instant::now() + PROOF_MAX;
-    let mut connector = Connector::new(stream, identity, 0)?;
+    let mut connector = Connector::new(stream, identity, 0, Purpose::Control)?;
     loop {
-        if connector.poll(identity)?.is_some() {
+        if connector.poll_reply(identity)?.is_some() {
+            connector.confirm(identity)?;
             return Ok(connector.into_stream());
         }
         let left = deadline.saturating_duration_since(Instant::now());

@@ -2,6 +2,7 @@
 
 use std::{env, time::Duration};
 
+use rlaunch_transport::tcp::TcpOptions;
 use rlaunch_wire::environment;
 
 use crate::Error;
@@ -54,6 +55,7 @@ pub struct Config {
     pub init_timeout: Duration,
     /// Algorithm by name, over the selection.
     pub algorithm: Option<String>,
+    pub tcp: TcpOptions,
 }
 
 impl Config {
@@ -72,6 +74,7 @@ impl Config {
             timeout: TIMEOUT_DEFAULT,
             init_timeout: INIT_TIMEOUT_DEFAULT,
             algorithm: None,
+            tcp: TcpOptions::default(),
         }
     }
 
@@ -106,6 +109,7 @@ impl Config {
         config.timeout = seconds(environment::RLAUNCH_TIMEOUT, TIMEOUT_DEFAULT)?;
         config.init_timeout = seconds(environment::RLAUNCH_INIT_TIMEOUT, INIT_TIMEOUT_DEFAULT)?;
         config.algorithm = read(environment::RLAUNCH_ALGO);
+        config.tcp = TcpOptions::from_variables(read).map_err(Error::Init)?;
         if let Some(text) = read(environment::RLAUNCH_TRANSPORT) {
             config.transports = Transports::parse(&text)?;
         }
@@ -165,8 +169,10 @@ fn rendezvous(
     };
     let master_port = launchers::number(read, environment::MASTER_PORT)?;
     let own_port = launchers::number(read, environment::RLAUNCH_PORT)?;
+    let range = &TcpOptions::from_variables(read).map_err(Error::Init)?.ports;
     let ports = match (own_port, master_port, &run) {
         (Some(port), _, _) => vec![port_number(environment::RLAUNCH_PORT, port)?],
+        (None, ..) if range.is_some() => range.iter().cloned().flatten().take(TRIED_MAX).collect(),
         (None, Some(master), _) => derived_ports(port_number(environment::MASTER_PORT, master)?),
         (None, None, Some(run)) => derived_ports(launchers::port_of(run)),
         (None, None, None) => {
@@ -203,6 +209,9 @@ fn port_number(name: &str, value: u32) -> Result<u16, Error> {
         ))),
     }
 }
+
+/// Ports of a range that are tried for rank 0; each costs those who look for it a look.
+const TRIED_MAX: usize = 64;
 
 /// Ports beside MASTER_PORT, which itself belongs to torch's store.
 fn derived_ports(master: u16) -> Vec<u16> {

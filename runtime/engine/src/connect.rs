@@ -1,16 +1,14 @@
 //! From a configuration to a connected world.
 
 use std::collections::{HashMap, VecDeque};
-use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::{FromRawFd, OwnedFd};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use prost::Message;
 use rlaunch_schedule::Algorithm;
 use rlaunch_transport::Secret;
 use rlaunch_transport::shm::{self, Doorbell, ShmConnection, ShmSetup};
 use rlaunch_transport::tcp::handshake::Identity;
-use rlaunch_transport::tcp::{self, TcpPeer, TcpSetup};
 
 use crate::bootstrap::admit;
 use crate::card::{Card, has_core_each};
@@ -19,6 +17,7 @@ use crate::control::ControlLink;
 use crate::core::{Core, Neighbours, Peer};
 use crate::health::Watch;
 use crate::local;
+use crate::network::{Network, check_allowed};
 use crate::wait::Pace;
 use crate::{Error, Rank};
 
@@ -45,11 +44,9 @@ pub(crate) fn connect(config: &Config) -> Result<(Place, Core), Error> {
     } else {
         admitted.host.clone()
     };
-    let (listener, addresses) = listen(config)?;
-    let port = match &listener {
-        Some(listener) => listener.local_addr().map_err(init("listening"))?.port(),
-        None => 0,
-    };
+    let network = Network::open(config, admitted.data_listener(config))?;
+    let port = network.as_ref().map_or(0, Network::port);
+    let addresses = network.as_ref().map_or_else(Vec::new, Network::addresses);
     let card = Card::gather(config, &host, port, &addresses).map_err(init("reading /proc"))?;
     let (cards, control) = admitted.join(card.encode_to_vec(), deadline)?;
     let cards = Card::decode_all(&cards)?;
@@ -70,8 +67,13 @@ pub(crate) fn connect(config: &Config) -> Result<(Place, Core), Error> {
         job,
         rank: config.rank,
     };
-    let setup = tcp_setup(config, identity, deadline);
-    connect_tcp(me, &cards, setup, listener.as_ref(), &mut peers)?;
+    let network = match network {
+        Some(network) if check_allowed(me, &cards, &peers)? => {
+            Some(network.connect(config, &cards, identity, &mut peers)?)
+        }
+        Some(_) => None,
+        None => check_allowed(me, &cards, &peers).map(|_| None)?,
+    };
 
     let processes = watch_processes(me, &cards);
     let is_leader_link = matches!(control, ControlLink::Member(_));
@@ -91,6 +93,7 @@ pub(crate) fn connect(config: &Config) -> Result<(Place, Core), Error> {
         hosts: if all_near { 1 } else { hosts(&cards).max(2) },
         peers,
         neighbours,
+        network,
         control,
         watch: Watch::new(processes, is_leader_link),
         pace: Pace::new(has_core_each(&cards[me], &cards)),
@@ -113,15 +116,6 @@ fn forced_algorithm(config: &Config) -> Result<Option<Algorithm>, Error> {
             .map_err(|error| Error::Init(format!("RLAUNCH_ALGO: {error}")))
     };
     config.algorithm.as_ref().map(parse).transpose()
-}
-
-fn listen(config: &Config) -> Result<(Option<TcpListener>, Vec<IpAddr>), Error> {
-    if !config.transports.tcp || config.rendezvous == Rendezvous::Alone || config.world_size == 1 {
-        return Ok((None, Vec::new()));
-    }
-    let listener = tcp::listen().map_err(init("listening on TCP"))?;
-    let addresses = tcp::local_addresses().map_err(init("reading this host's addresses"))?;
-    Ok((Some(listener), addresses))
 }
 
 /// Sets up the arena with those ranks that can share it.
@@ -175,78 +169,6 @@ fn share_memory(
         team,
         is_world: near.len() == cards.len(),
     }))
-}
-
-/// What holds for every connection.
-///
-/// The launcher watches over hosts and knows the user's --host-timeout (30 s by default), and what
-/// it says names the host. So under an agent connections wait longer and end only what no launcher
-/// sees: two hosts that reach it but not each other.
-fn tcp_setup(config: &Config, identity: Identity, deadline: Instant) -> TcpSetup {
-    let silence_max = match config.rendezvous {
-        Rendezvous::Agent { .. } => Duration::from_secs(120),
-        Rendezvous::Alone | Rendezvous::Star { .. } => Duration::from_secs(30),
-    };
-    TcpSetup {
-        identity,
-        peers: Vec::new(),
-        deadline,
-        silence_max,
-    }
-}
-
-/// Connects with all that share no memory.
-fn connect_tcp(
-    me: usize,
-    cards: &[Card],
-    mut setup: TcpSetup,
-    listener: Option<&TcpListener>,
-    peers: &mut [Peer],
-) -> Result<(), Error> {
-    let far: Vec<usize> = (0..cards.len())
-        .filter(|rank| *rank != me && peers[*rank].connection.is_none())
-        .collect();
-    if far.is_empty() {
-        return Ok(());
-    }
-    if let Some(rank) = far
-        .iter()
-        .find(|rank| !cards[**rank].allows_tcp || !cards[me].allows_tcp)
-    {
-        return Err(Error::Init(format!(
-            "ranks {me} (host {}) and {rank} (host {}) share no memory and RLAUNCH_TRANSPORT \
-             forbids tcp",
-            cards[me].host, cards[*rank].host
-        )));
-    }
-    let listener = listener.expect("a rank that allows tcp listens");
-    let targets = far.iter().map(|rank| TcpPeer {
-        rank: *rank as u32,
-        addresses: addresses(&cards[*rank], cards[me].shares_host(&cards[*rank])),
-    });
-    setup.peers = targets.collect();
-    let connections =
-        tcp::setup(&setup, listener).map_err(|error| Error::Init(error.to_string()))?;
-    for (rank, connection) in far.iter().zip(connections) {
-        peers[*rank].connection = Some(Box::new(connection));
-    }
-    Ok(())
-}
-
-/// Where a rank may be reached: loopback first inside a host, never to another.
-fn addresses(card: &Card, same_host: bool) -> Vec<SocketAddr> {
-    let mut addresses: Vec<IpAddr> = card
-        .addresses
-        .iter()
-        .filter_map(|address| address.parse().ok())
-        .collect();
-    addresses.retain(|address| same_host || !address.is_loopback());
-    addresses.sort_by_key(|address| !address.is_loopback());
-    let port = card.tcp_port as u16;
-    addresses
-        .into_iter()
-        .map(|address| SocketAddr::from((address, port)))
-        .collect()
 }
 
 /// Handles on the processes that share memory with this one; a stream tells of its peer's end

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rlaunch_schedule::{Algorithm, Program};
 use rlaunch_transport::shm::{Arena, Doorbell, Team};
+use rlaunch_transport::tcp::TcpEndpoint;
 use rlaunch_transport::{Connection, ConnectionError, Header, Outgoing, Progress};
 use rlaunch_wire::{Collective, DType, Descriptor, Op};
 
@@ -24,6 +25,8 @@ pub(crate) struct Core {
     pub(crate) rank: u32,
     pub(crate) peers: Vec<Peer>,
     pub(crate) neighbours: Option<Neighbours>,
+    /// Where streams come in; `None` where none are needed.
+    pub(crate) network: Option<Arc<TcpEndpoint>>,
     pub(crate) control: ControlLink,
     pub(crate) watch: Watch,
     pub(crate) pace: Pace,
@@ -222,10 +225,19 @@ impl Core {
                     during: during.into(),
                 }
             }
-            other => Error::Connection {
-                peer,
-                cause: other.to_string(),
-            },
+            other => {
+                if matches!(other, ConnectionError::Unreachable { .. }) {
+                    // As a process that has ended looks to who first turns to it.
+                    self.linger(during);
+                    if let Some(poison) = &self.poison {
+                        return poison.clone();
+                    }
+                }
+                Error::Connection {
+                    peer,
+                    cause: other.to_string(),
+                }
+            }
         }
     }
 

@@ -71,6 +71,9 @@ impl Core {
     /// One look at control link and neighbours. What it finds becomes the world's error.
     pub(crate) fn look(&mut self, during: &Descriptor) {
         self.watch.next_look = Instant::now() + LOOK_PERIOD;
+        if let Some(network) = &self.network {
+            network.poll();
+        }
         let links = self.control.descriptors();
         let streams = self.open_streams();
         let processes = self
@@ -178,9 +181,9 @@ impl Core {
             }
             NoticeKind::Left(_) => {
                 from_peer.is_leaving = true;
-                let stream = from_peer.connection.as_ref();
-                let is_stream = stream.is_some_and(|stream| stream.stream().is_some());
-                from_peer.has_left |= !is_stream;
+                let connection = from_peer.connection.as_ref();
+                // Else it says so behind all it sent.
+                from_peer.has_left |= !connection.is_some_and(|peer| peer.is_connected());
             }
             NoticeKind::Disagreement(told) => {
                 let (Some(left), Some(right)) = (descriptor(&told.left), descriptor(&told.right))

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use prost::Message;
-use rlaunch_transport::tcp::handshake::{Acceptor, Identity};
+use rlaunch_transport::tcp::handshake::{Acceptor, Identity, Purpose};
 use rlaunch_wire::limits::CARD_MAX_BYTES;
 use rlaunch_wire::rank::{Refused, ToAgent, ToAgentMessage, ToRank, ToRankMessage, Welcome, World};
 
@@ -41,18 +41,7 @@ pub(crate) fn listen(
     let mut last = io::Error::from(io::ErrorKind::AddrInUse);
     for port in ports {
         match bind(address, *port) {
-            Ok(listener) => {
-                let job = rlaunch_transport::nonce();
-                let job = job.map_err(|error| Error::Init(error.to_string()))?;
-                return Ok(Leader {
-                    listener,
-                    identity,
-                    job,
-                    proving: Vec::new(),
-                    members: (0..world_size).map(|_| None).collect(),
-                    cards: vec![None; world_size as usize],
-                });
-            }
+            Ok(listener) => return Leader::new(listener, identity, world_size),
             Err(error) => last = error,
         }
     }
@@ -86,6 +75,27 @@ fn bind(address: &str, port: u16) -> io::Result<TcpListener> {
 }
 
 impl Leader {
+    pub(crate) fn new(
+        listener: TcpListener,
+        identity: Identity,
+        world_size: u32,
+    ) -> Result<Self, Error> {
+        let job = rlaunch_transport::nonce();
+        Ok(Self {
+            listener,
+            identity,
+            job: job.map_err(|error| Error::Init(error.to_string()))?,
+            proving: Vec::new(),
+            members: (0..world_size).map(|_| None).collect(),
+            cards: vec![None; world_size as usize],
+        })
+    }
+
+    /// The socket it listens on, where data may come in at the same port.
+    pub(crate) fn listener(&self) -> io::Result<TcpListener> {
+        self.listener.try_clone()
+    }
+
     pub(crate) fn job(&self) -> [u8; 16] {
         self.job
     }
@@ -162,10 +172,12 @@ impl Leader {
         let mut still = Vec::new();
         for (mut acceptor, begun) in std::mem::take(&mut self.proving) {
             match acceptor.poll(&self.identity) {
-                Ok(Some(rank)) => self.admit(rank, acceptor),
+                Ok(Some(hello)) if hello.purpose == Purpose::Control => {
+                    self.admit(hello.from, acceptor);
+                }
                 Ok(None) if begun.elapsed() < PROOF_MAX => still.push((acceptor, begun)),
                 // A stranger, another job, or a peer that gave up.
-                Ok(None) | Err(_) => {}
+                Ok(_) | Err(_) => {}
             }
         }
         self.proving = still;

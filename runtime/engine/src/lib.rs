@@ -43,6 +43,7 @@ mod interrupt;
 mod launchers;
 mod leader;
 mod local;
+mod network;
 mod point;
 mod request;
 mod wait;

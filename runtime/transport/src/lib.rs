@@ -79,7 +79,17 @@ pub enum ConnectionError {
         needed_bytes: usize,
         source: std::io::Error,
     },
-    /// The network failed (unreachable, timed out by TCP_USER_TIMEOUT, reset).
+    /// A firewall, no route between the hosts, or a process that has ended.
+    #[error(
+        "it can't be reached at any of {addresses:?} (last: {last}); hint: open the ports between \
+             the hosts (RLAUNCH_PORT_RANGE keeps to a few), or choose interfaces with \
+             RLAUNCH_SOCKET_IFNAME"
+    )]
+    Unreachable {
+        addresses: Vec<std::net::SocketAddr>,
+        last: String,
+    },
+    /// The network failed (timed out by TCP_USER_TIMEOUT, reset).
     #[error(transparent)]
     Io(#[from] std::io::Error),
 }

@@ -167,10 +167,18 @@ impl Incoming {
     /// Feeds the next `bytes` of the payload; for a reduction a whole number of elements.
     ///
     /// # Safety
-    /// `from` is valid for `bytes`, the sink's pointers for what was taken and `bytes` more, and
-    /// they don't overlap `from`.
+    /// As [`Incoming::feed_at`], for what comes next.
     pub(crate) unsafe fn feed(&mut self, from: *const u8, bytes: usize) {
-        let at = self.taken_bytes;
+        // SAFETY: as the caller vouches.
+        unsafe { self.feed_at(self.taken_bytes, from, bytes) };
+    }
+
+    /// Feeds `bytes` of the payload that begin at `at`, each once; for a reduction whole elements.
+    ///
+    /// # Safety
+    /// `from` is valid for `bytes`, the sink's pointers for `at + bytes`, and they don't overlap
+    /// `from`.
+    pub(crate) unsafe fn feed_at(&mut self, at: usize, from: *const u8, bytes: usize) {
         match self.sink {
             Sink::Discard => {}
             Sink::Copy { to, streaming } => {

@@ -3,19 +3,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::io::Write;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+mod common;
+
 use std::time::{Duration, Instant};
 
-use rlaunch_transport::shm::{Arena, ShmConnection};
-use rlaunch_transport::tcp::handshake::Identity;
-use rlaunch_transport::tcp::{TcpConnection, TcpPeer, TcpSetup, TcpSetupError, listen, setup};
-use rlaunch_transport::{
-    Connection, ConnectionError, Header, Incoming, Kind, Outgoing, Progress, Secret, Sink,
+use common::{
+    LOOPBACK_V4, LOOPBACK_V6, Pair, boxed, bytes, connected, deadline, header, next_header,
+    receive, send, unconnected,
 };
-use rlaunch_wire::{Collective, DType, Descriptor, Op};
-
-type Pair = (Box<dyn Connection>, Box<dyn Connection>);
+use rlaunch_transport::shm::{Arena, ShmConnection};
+use rlaunch_transport::{Incoming, Outgoing, Progress, Sink};
+use rlaunch_wire::{DType, Op};
 
 fn shm_pair() -> Pair {
     let arena = Arena::create(2).unwrap();
@@ -26,18 +24,36 @@ fn shm_pair() -> Pair {
 }
 
 fn tcp_pair() -> Pair {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let one = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let other = listener.accept().unwrap().0;
-    (
-        Box::new(TcpConnection::new(one, SILENCE_MAX).unwrap()),
-        Box::new(TcpConnection::new(other, SILENCE_MAX).unwrap()),
-    )
+    boxed(connected(LOOPBACK_V4, 1))
+}
+
+fn four_sockets() -> Pair {
+    boxed(connected(LOOPBACK_V4, 4))
+}
+
+fn ipv6() -> Pair {
+    boxed(connected(LOOPBACK_V6, 2))
+}
+
+/// Connected by its first message; the receiver has to look for it.
+fn lazy() -> Pair {
+    boxed(unconnected(LOOPBACK_V4, 4))
 }
 
 type MakePair = fn() -> Pair;
 
-const PAIRS: [(&str, MakePair); 2] = [("shm", shm_pair), ("tcp", tcp_pair)];
+const PAIRS: [(&str, MakePair); 4] = [
+    ("shm", shm_pair),
+    ("tcp", tcp_pair),
+    ("tcp, 4 sockets", four_sockets),
+    ("tcp, IPv6", ipv6),
+];
+
+/// Those and one for tests whose receiver runs while something is being sent.
+fn all_pairs() -> impl Iterator<Item = (&'static str, MakePair)> {
+    let lazy: (&str, MakePair) = ("tcp, lazy", lazy);
+    PAIRS.into_iter().chain([lazy])
+}
 
 /// Around every border: the inline word, cache lines, pieces, the ring's and the buffer's size.
 const LENGTHS: &[usize] = &[
@@ -45,67 +61,9 @@ const LENGTHS: &[usize] = &[
     131_072, 300_000, 524_288, 524_296, 1_000_003, 3_000_000,
 ];
 
-fn header(sequence: u64, length: usize) -> Header {
-    Header {
-        descriptor: Descriptor {
-            communicator: 0,
-            sequence,
-            collective: Collective::AllReduce,
-            dtype: DType::F64,
-            op: Some(Op::Sum),
-            root: 0,
-            count: length as u64,
-        },
-        length_bytes: length as u64,
-        tag: sequence as u32,
-        kind: Kind::Collective,
-    }
-}
-
-fn deadline() -> Instant {
-    Instant::now() + Duration::from_secs(20)
-}
-
-fn send(connection: &mut dyn Connection, header: Header, payload: &[u8]) {
-    let mut message = Outgoing::new(header, payload.as_ptr());
-    let deadline = deadline();
-    // SAFETY: the payload outlives the loop and has the header's length.
-    while unsafe { connection.poll_send(&mut message) }.unwrap() != Progress::Done {
-        assert!(Instant::now() < deadline, "a send got stuck");
-        std::thread::yield_now();
-    }
-}
-
-fn next_header(connection: &mut dyn Connection) -> Header {
-    let deadline = deadline();
-    loop {
-        if let Some(header) = connection.poll_header().unwrap() {
-            return header;
-        }
-        assert!(Instant::now() < deadline, "no header came");
-        std::thread::yield_now();
-    }
-}
-
-fn receive(connection: &mut dyn Connection, sink: Sink) {
-    let mut incoming = Incoming::new(sink);
-    let deadline = deadline();
-    // SAFETY: the callers' sinks have room for the message.
-    while unsafe { connection.poll_payload(&mut incoming) }.unwrap() != Progress::Done {
-        assert!(Instant::now() < deadline, "a payload got stuck");
-        std::thread::yield_now();
-    }
-}
-
-fn bytes(length: usize, seed: usize) -> Vec<u8> {
-    (0..length)
-        .map(|index| (index * 31 + seed * 7 + index / 251) as u8)
-        .collect()
-}
-
 #[test]
 fn every_length_arrives_as_it_was_sent() {
-    for (name, pair) in PAIRS {
+    for (name, pair) in all_pairs() {
         let (mut sender, mut receiver) = pair();
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -137,7 +95,7 @@ fn every_length_arrives_as_it_was_sent() {
 
 #[test]
 fn reductions_take_every_element_once() {
-    for (name, pair) in PAIRS {
+    for (name, pair) in all_pairs() {
         let (mut sender, mut receiver) = pair();
         std::thread::scope(|scope| {
             // An odd number of 4-byte elements before the 8-byte ones shifts their alignment.
@@ -218,7 +176,7 @@ fn a_message_given_up_halfway_leaves_the_next_one_whole() {
 #[test]
 fn many_small_messages_wait_for_a_slow_receiver() {
     const MESSAGES: u64 = 2000;
-    for (name, pair) in PAIRS {
+    for (name, pair) in all_pairs() {
         let (mut sender, mut receiver) = pair();
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -252,7 +210,7 @@ fn many_small_messages_wait_for_a_slow_receiver() {
 #[test]
 fn both_directions_at_once_do_not_block_each_other() {
     const LENGTH: usize = 4_000_000;
-    for (name, pair) in PAIRS {
+    for (name, pair) in all_pairs() {
         let (one, other) = pair();
         std::thread::scope(|scope| {
             for (mut connection, seed) in [(one, 1), (other, 2)] {
@@ -316,130 +274,8 @@ fn capabilities_are_kept() {
     for (name, pair) in PAIRS {
         let (mut one, _other) = pair();
         let capabilities = one.capabilities();
-        assert_eq!(capabilities.name, name);
+        assert_eq!(name.split(',').next(), Some(capabilities.name));
         assert_eq!(one.one_sided().is_some(), capabilities.one_sided);
         assert_eq!(capabilities.completion.is_some(), capabilities.one_sided);
     }
-}
-
-#[test]
-fn a_tcp_peer_that_ends_is_an_error_and_garbage_too() {
-    let (one, mut other) = tcp_pair();
-    drop(one);
-    let deadline = deadline();
-    let error = loop {
-        assert!(Instant::now() < deadline);
-        if let Err(error) = other.poll_header() {
-            break error;
-        }
-    };
-    assert!(matches!(error, ConnectionError::Closed), "{error}");
-
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let mut stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let mut connection = TcpConnection::new(listener.accept().unwrap().0, SILENCE_MAX).unwrap();
-    stream.write_all(&[0xAB; 64]).unwrap();
-    let error = loop {
-        assert!(Instant::now() < deadline);
-        if let Err(error) = connection.poll_header() {
-            break error;
-        }
-    };
-    assert!(matches!(error, ConnectionError::Malformed(_)), "{error}");
-}
-
-fn identity(rank: u32, secret: &[u8]) -> Identity {
-    Identity {
-        secret: Secret::new(secret),
-        job: [9; 16],
-        rank,
-    }
-}
-
-/// Longer than any test runs.
-const SILENCE_MAX: Duration = Duration::from_secs(30);
-
-fn tcp_setup(rank: u32, secret: &[u8], peers: &[(u32, Vec<SocketAddr>)], seconds: f64) -> TcpSetup {
-    let peers = peers.iter().map(|(rank, addresses)| TcpPeer {
-        rank: *rank,
-        addresses: addresses.clone(),
-    });
-    TcpSetup {
-        identity: identity(rank, secret),
-        peers: peers.collect(),
-        deadline: Instant::now() + Duration::from_secs_f64(seconds),
-        silence_max: SILENCE_MAX,
-    }
-}
-
-fn local(listener: &TcpListener) -> SocketAddr {
-    SocketAddr::from(([127, 0, 0, 1], listener.local_addr().unwrap().port()))
-}
-
-/// Rank 2 tries an address of rank 1 first when it wants rank 0, as on two hosts with one docker0.
-#[test]
-fn a_wrong_rank_at_an_address_is_found_out_and_the_next_one_tried() {
-    let (zero, one, two) = (listen().unwrap(), listen().unwrap(), listen().unwrap());
-    let (at_zero, at_one, at_two) = (local(&zero), local(&one), local(&two));
-    std::thread::scope(|scope| {
-        scope.spawn(move || {
-            let peers = [(1, vec![at_one]), (2, vec![at_two])];
-            assert_eq!(
-                setup(&tcp_setup(0, b"s", &peers, 10.0), &zero)
-                    .unwrap()
-                    .len(),
-                2
-            );
-        });
-        scope.spawn(move || {
-            let peers = [(0, vec![at_two, at_zero]), (2, vec![at_two])];
-            assert_eq!(
-                setup(&tcp_setup(1, b"s", &peers, 10.0), &one)
-                    .unwrap()
-                    .len(),
-                2
-            );
-        });
-        let peers = [(0, vec![at_one, at_zero]), (1, vec![at_zero, at_one])];
-        assert_eq!(
-            setup(&tcp_setup(2, b"s", &peers, 10.0), &two)
-                .unwrap()
-                .len(),
-            2
-        );
-    });
-}
-
-#[test]
-fn strangers_at_the_data_port_change_nothing() {
-    let (zero, one) = (listen().unwrap(), listen().unwrap());
-    let (at_zero, at_one) = (local(&zero), local(&one));
-    let mut garbage = TcpStream::connect(at_zero).unwrap();
-    garbage.write_all(&[7; 500]).unwrap();
-    let _silent = TcpStream::connect(at_zero).unwrap();
-    std::thread::scope(|scope| {
-        let zero = scope.spawn(move || {
-            setup(&tcp_setup(0, b"right", &[(1, vec![at_one])], 10.0), &zero).map(|all| all.len())
-        });
-        let wrong = setup(&tcp_setup(1, b"wrong", &[(0, vec![at_zero])], 0.3), &one);
-        assert!(
-            matches!(wrong, Err(TcpSetupError::Unreachable { rank: 0, .. })),
-            "{wrong:?}"
-        );
-        setup(&tcp_setup(1, b"right", &[(0, vec![at_zero])], 10.0), &one).unwrap();
-        assert_eq!(zero.join().unwrap().unwrap(), 1);
-    });
-}
-
-#[test]
-fn absent_peers_are_named() {
-    let zero = listen().unwrap();
-    let result = setup(
-        &tcp_setup(0, b"s", &[(1, Vec::new()), (2, Vec::new())], 0.1),
-        &zero,
-    );
-    assert!(
-        matches!(&result, Err(TcpSetupError::Missing { missing }) if *missing == [1, 2]),
-        "{result:?}"
-    );
 }

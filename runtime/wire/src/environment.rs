@@ -36,3 +36,15 @@ pub const RLAUNCH_INIT_TIMEOUT: &str = "RLAUNCH_INIT_TIMEOUT";
 pub const RLAUNCH_TRANSPORT: &str = "RLAUNCH_TRANSPORT";
 /// Algorithm by name, over the selection: `ring`, `recursive_doubling`.
 pub const RLAUNCH_ALGO: &str = "RLAUNCH_ALGO";
+/// Interfaces for data: beginnings of names, `=name`, networks, or `^` and what not to use.
+pub const RLAUNCH_SOCKET_IFNAME: &str = "RLAUNCH_SOCKET_IFNAME";
+/// The same in others' words; ours goes before.
+pub const NCCL_SOCKET_IFNAME: &str = "NCCL_SOCKET_IFNAME";
+pub const GLOO_SOCKET_IFNAME: &str = "GLOO_SOCKET_IFNAME";
+/// `4` or `6`, where only one of both is to be used.
+pub const RLAUNCH_SOCKET_FAMILY: &str = "RLAUNCH_SOCKET_FAMILY";
+pub const NCCL_SOCKET_FAMILY: &str = "NCCL_SOCKET_FAMILY";
+/// The only ports that ranks listen on: `20000-20099`.
+pub const RLAUNCH_PORT_RANGE: &str = "RLAUNCH_PORT_RANGE";
+/// Sockets to each peer for large messages.
+pub const RLAUNCH_SOCKETS: &str = "RLAUNCH_SOCKETS";

@@ -103,7 +103,11 @@ const TASK_PREFIXES: [&str; 4] = [
 ];
 
 /// The user's own settings of our runtime: they go to every rank.
-const RUNTIME_SETTINGS: [&str; 4] = [
+const RUNTIME_SETTINGS: [&str; 8] = [
+    name::RLAUNCH_SOCKET_IFNAME,
+    name::RLAUNCH_SOCKET_FAMILY,
+    name::RLAUNCH_PORT_RANGE,
+    name::RLAUNCH_SOCKETS,
     name::RLAUNCH_TIMEOUT,
     name::RLAUNCH_INIT_TIMEOUT,
     name::RLAUNCH_TRANSPORT,

@@ -1,132 +1,221 @@
-//! Messages over one TCP stream.
+//! Messages to one peer over one or several sockets, made when first needed.
 //!
-//! What is to be copied is received straight into its place; what is to be reduced goes through a
-//! buffer that stays in the cache. Headers and small messages are read ahead into that buffer, one
-//! system call for many.
+//! The first message connects; before that a connection is an entry in a table. Large messages are
+//! spread in chunks over more sockets where the options or several networks say so: each chunk
+//! goes to the next socket that has room, so a slow one takes less. What is to be copied is
+//! received straight into its place, wherever the chunk lies in it; what is to be reduced is
+//! reduced while the rest is still coming.
 
 use std::ffi::c_short;
-use std::io::{self, IoSlice, Read};
+use std::io;
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsRawFd, RawFd};
-use std::time::Duration;
+use std::sync::Arc;
 
-use super::setup::tune;
+use super::endpoint::TcpEndpoint;
+use super::frame::{Chunk, Frame};
+use super::lane::{Lane, part};
+use super::link::{Link, TcpPeer};
+use super::read_ahead::BUFFER_BYTES;
+use super::socket::{send, tune, unacknowledged_bytes};
 use crate::{
-    Capabilities, Connection, ConnectionError, HEADER_BYTES, Header, Incoming, OneSided, Outgoing,
-    Progress, Sink,
+    Capabilities, Connection, ConnectionError, Header, Incoming, OneSided, Outgoing, Progress,
 };
 
-/// One rank's end of the stream to a peer.
+/// One rank's end of the channel to a peer.
 #[derive(Debug)]
 pub struct TcpConnection {
-    stream: TcpStream,
-    /// Received and not yet taken: `start..end`.
-    buffer: Box<[u64]>,
-    start: usize,
-    end: usize,
-    current: Option<Header>,
+    link: Link,
+    /// The first one carries headers and whole messages. None while not connected.
+    lanes: Vec<Lane>,
+    next_lane: usize,
+    current: Option<Current>,
+    striped_sent: u64,
+    striped_received: u64,
+    /// How the message under way is sent.
+    is_striping: bool,
     is_shut: bool,
 }
 
-/// Fits an L2 cache beside what it is reduced with.
-const BUFFER_BYTES: usize = 128 * 1024;
-/// A copy of at least this much is received straight into its place.
-const DIRECT_BYTES_MIN: usize = 4096;
-/// Stands for the rest of a payload that its sender has given up.
-static FILLER: [u8; 16 * 1024] = [0; 16 * 1024];
+#[derive(Debug, Clone, Copy)]
+struct Current {
+    header: Header,
+    /// Its number, where it comes in chunks.
+    striped: Option<u64>,
+}
+
+/// Large enough that its header costs nothing, small enough to balance sockets; a multiple of
+/// every element's size.
+const CHUNK_BYTES: usize = 64 * 1024;
+/// Smaller messages gain nothing from a second socket.
+const STRIPED_BYTES_MIN: usize = 2 * CHUNK_BYTES;
 
 impl TcpConnection {
-    /// `silence_max`: sent bytes that stay unacknowledged for this long end the connection.
-    pub fn new(stream: TcpStream, silence_max: Duration) -> io::Result<Self> {
-        tune(&stream, silence_max)?;
-        Ok(Self {
-            stream,
-            // Words, so that elements in it are aligned.
-            buffer: vec![0; BUFFER_BYTES / 8].into_boxed_slice(),
-            start: 0,
-            end: 0,
+    /// Not connected yet.
+    pub fn new(endpoint: Arc<TcpEndpoint>, peer: TcpPeer) -> Self {
+        Self {
+            link: Link::new(endpoint, peer),
+            lanes: Vec::new(),
+            next_lane: 0,
             current: None,
+            striped_sent: 0,
+            striped_received: 0,
+            is_striping: false,
             is_shut: false,
+        }
+    }
+
+    /// Connects now rather than with the first message. The peer has to poll as well.
+    pub fn poll_connect(&mut self) -> Result<Progress, ConnectionError> {
+        Ok(if self.is_up(true)? {
+            Progress::Done
+        } else {
+            Progress::Idle
         })
     }
 
-    fn bytes(&mut self) -> &mut [u8] {
-        let words = &mut self.buffer;
-        // SAFETY: the words are initialised, and bytes have no alignment or invalid values.
-        unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), BUFFER_BYTES) }
+    /// Sockets to the peer now.
+    pub fn sockets(&self) -> usize {
+        self.lanes.len()
     }
 
-    fn buffered_bytes(&self) -> usize {
-        self.end - self.start
-    }
-
-    /// Moves what is left to the start, which is aligned for every element type.
-    fn compact(&mut self) {
-        let range = self.start..self.end;
-        self.bytes().copy_within(range, 0);
-        (self.start, self.end) = (0, self.buffered_bytes());
-    }
-
-    /// Receives into the buffer's free end; false if nothing is there.
-    fn read_ahead(&mut self) -> Result<bool, ConnectionError> {
-        if self.start == self.end {
-            (self.start, self.end) = (0, 0);
+    fn is_up(&mut self, wanted: bool) -> Result<bool, ConnectionError> {
+        if self.lanes.is_empty() {
+            let streams = self.link.poll_first(wanted)?;
+            self.add(streams)?;
+        } else {
+            self.look_around()?;
         }
-        let end = self.end;
-        let words = &mut self.buffer;
-        // SAFETY: as in `bytes`; spelled out so that the stream can be borrowed beside it.
-        let bytes: &mut [u8] =
-            unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), BUFFER_BYTES) };
-        match receive(&mut self.stream, &mut bytes[end..])? {
-            Some(count) => {
-                self.end += count;
-                Ok(true)
-            }
-            None => Ok(false),
-        }
+        Ok(!self.lanes.is_empty())
     }
 
-    /// Feeds from the buffer what belongs to the current message; false if that is nothing.
+    /// Lets in others, who wait for this rank while it is busy with one peer, and takes further
+    /// sockets to this one.
+    fn look_around(&mut self) -> Result<(), ConnectionError> {
+        self.link.endpoint().poll_rarely();
+        let streams = self.link.poll_more();
+        Ok(self.add(streams)?)
+    }
+
+    fn add(&mut self, streams: Vec<TcpStream>) -> io::Result<()> {
+        for stream in streams {
+            tune(&stream, self.link.endpoint().silence_max)?;
+            self.lanes.push(Lane::new(stream));
+        }
+        Ok(())
+    }
+
+    /// Decides how a message goes before its first byte.
+    fn plan(&mut self, message: &Outgoing) {
+        self.is_striping = false;
+        if message.header.length_bytes < STRIPED_BYTES_MIN as u64 {
+            return;
+        }
+        self.link.want_more(&self.lanes[0].stream, self.lanes.len());
+        self.is_striping = self.lanes.len() > 1;
+    }
+
+    /// A message on the first socket: header and payload in as few calls as there is room for.
     ///
     /// # Safety
-    /// The sink is valid for the message.
-    unsafe fn feed_buffered(&mut self, incoming: &mut Incoming, length: usize) -> bool {
-        let mut bytes = self.buffered_bytes().min(length - incoming.taken_bytes);
-        if let Sink::Reduce { dtype, .. } = incoming.sink {
-            bytes -= bytes % dtype.size_bytes();
-            if bytes > 0 && !self.start.is_multiple_of(dtype.size_bytes()) {
-                self.compact();
+    /// As [`Connection::poll_send`].
+    unsafe fn send_whole(&mut self, message: &mut Outgoing) -> Result<Progress, ConnectionError> {
+        let header = Frame::Whole(message.header).encode();
+        let mut moved = false;
+        loop {
+            let head = &header[message.header_sent_bytes..];
+            let (at, remaining) = (message.payload_sent_bytes, message.remaining_bytes());
+            if head.is_empty() && remaining == 0 {
+                return Ok(Progress::Done);
             }
+            // SAFETY: the caller vouches for the payload.
+            let payload = unsafe { part(message, at, remaining) };
+            let Some(sent) = send(&self.lanes[0].stream, head, payload)? else {
+                return Ok(progress(moved));
+            };
+            let of_header = sent.min(head.len());
+            message.header_sent_bytes += of_header;
+            message.payload_sent_bytes += sent - of_header;
+            moved = true;
         }
-        if bytes == 0 {
-            return false;
-        }
-        let start = self.start;
-        let from = self.bytes()[start..start + bytes].as_ptr();
-        // SAFETY: the buffer holds these bytes; the caller vouches for the sink.
-        unsafe { incoming.feed(from, bytes) };
-        self.start += bytes;
-        true
     }
 
-    /// Receives straight into a copy's place; `None` if nothing is there.
+    /// A message in chunks over all sockets.
     ///
     /// # Safety
-    /// `to` is valid for writes up to `length`.
-    unsafe fn receive_direct(
+    /// As [`Connection::poll_send`].
+    unsafe fn send_striped(&mut self, message: &mut Outgoing) -> Result<Progress, ConnectionError> {
+        let header = Frame::Striped(message.header).encode();
+        let mut moved = false;
+        while message.header_sent_bytes < header.len() {
+            let head = &header[message.header_sent_bytes..];
+            let Some(sent) = send(&self.lanes[0].stream, head, &[])? else {
+                return Ok(progress(moved));
+            };
+            message.header_sent_bytes += sent;
+            moved = true;
+        }
+        let mut blocked = 0;
+        while blocked < self.lanes.len() {
+            let at = self.next_lane % self.lanes.len();
+            self.next_lane = at + 1;
+            let lane = &mut self.lanes[at];
+            if !lane.is_sending() && message.remaining_bytes() > 0 {
+                let length = message.remaining_bytes().min(CHUNK_BYTES);
+                lane.begin(Chunk {
+                    message: self.striped_sent + 1,
+                    offset: message.payload_sent_bytes as u64,
+                    length: length as u64,
+                });
+                message.payload_sent_bytes += length;
+            }
+            // SAFETY: the caller vouches for the payload.
+            if unsafe { lane.poll_chunk(message)? } {
+                (moved, blocked) = (true, 0);
+            } else {
+                blocked += 1;
+            }
+        }
+        if message.remaining_bytes() > 0 || self.lanes.iter().any(Lane::is_sending) {
+            return Ok(progress(moved));
+        }
+        self.striped_sent += 1;
+        Ok(Progress::Done)
+    }
+
+    /// What has come of a message in chunks, from whichever socket.
+    ///
+    /// # Safety
+    /// As [`Connection::poll_payload`].
+    unsafe fn take_striped(
         &mut self,
         incoming: &mut Incoming,
-        to: *mut u8,
+        number: u64,
         length: usize,
-    ) -> Result<Option<usize>, ConnectionError> {
-        let remaining = length - incoming.taken_bytes;
-        // SAFETY: valid for the rest of the message as the caller vouches; the bytes are only
-        // written, by the kernel.
-        let place =
-            unsafe { std::slice::from_raw_parts_mut(to.add(incoming.taken_bytes), remaining) };
-        let count = receive(&mut self.stream, place)?;
-        incoming.taken_bytes += count.unwrap_or(0);
-        Ok(count)
+    ) -> Result<bool, ConnectionError> {
+        self.look_around()?;
+        let mut moved = false;
+        for lane in &mut self.lanes {
+            while incoming.taken_bytes < length {
+                // SAFETY: the caller vouches for the sink.
+                if !unsafe { lane.take_chunks(incoming, number, length)? } {
+                    break;
+                }
+                moved = true;
+            }
+        }
+        if incoming.taken_bytes > length {
+            return Err(ConnectionError::Malformed("chunks that overlap"));
+        }
+        Ok(moved)
+    }
+}
+
+fn progress(moved: bool) -> Progress {
+    if moved {
+        Progress::Moved
+    } else {
+        Progress::Idle
     }
 }
 
@@ -144,121 +233,105 @@ impl Connection for TcpConnection {
     }
 
     unsafe fn poll_send(&mut self, message: &mut Outgoing) -> Result<Progress, ConnectionError> {
-        let header = message.header.encode();
-        let mut moved = false;
-        loop {
-            let head = &header[message.header_sent_bytes..];
-            let remaining = message.remaining_bytes();
-            if head.is_empty() && remaining == 0 {
-                return Ok(Progress::Done);
-            }
-            let payload = if remaining == 0 {
-                &[]
-            } else if message.is_abandoned() {
-                &FILLER[..remaining.min(FILLER.len())]
+        if !self.is_up(true)? {
+            return Ok(Progress::Idle);
+        }
+        if !message.is_begun() {
+            self.plan(message);
+        }
+        // SAFETY: as the caller vouches.
+        unsafe {
+            if self.is_striping {
+                self.send_striped(message)
             } else {
-                // SAFETY: the caller vouches for the payload's length.
-                unsafe {
-                    std::slice::from_raw_parts(
-                        message.payload.add(message.payload_sent_bytes),
-                        remaining,
-                    )
-                }
-            };
-            let sent = match send(&self.stream, head, payload) {
-                Ok(sent) => sent,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return Ok(if moved {
-                        Progress::Moved
-                    } else {
-                        Progress::Idle
-                    });
-                }
-                Err(error) => return Err(classify(error)),
-            };
-            moved = true;
-            let of_header = sent.min(head.len());
-            message.header_sent_bytes += of_header;
-            message.payload_sent_bytes += sent - of_header;
+                self.send_whole(message)
+            }
         }
     }
 
     fn poll_header(&mut self) -> Result<Option<Header>, ConnectionError> {
-        if self.current.is_none() {
-            if self.buffered_bytes() < HEADER_BYTES {
-                if BUFFER_BYTES - self.start < HEADER_BYTES {
-                    self.compact();
-                }
-                if !self.read_ahead()? || self.buffered_bytes() < HEADER_BYTES {
-                    return Ok(None);
-                }
-            }
-            let start = self.start;
-            let bytes = &self.bytes()[start..start + HEADER_BYTES];
-            let header = Header::decode(bytes.try_into().expect("a header's length"))
-                .ok_or(ConnectionError::Malformed("header"))?;
-            self.start += HEADER_BYTES;
-            self.current = Some(header);
+        if let Some(current) = self.current {
+            return Ok(Some(current.header));
         }
-        Ok(self.current)
+        if !self.is_up(false)? {
+            return Ok(None);
+        }
+        let lane = &mut self.lanes[0];
+        let Some(frame) = lane.ahead.frame(&lane.stream)? else {
+            return Ok(None);
+        };
+        let (header, striped) = match frame {
+            Frame::Whole(header) => (header, None),
+            Frame::Striped(header) => {
+                self.striped_received += 1;
+                (header, Some(self.striped_received))
+            }
+            Frame::Chunk(_) => return Err(ConnectionError::Malformed("a chunk out of turn")),
+        };
+        lane.ahead.skip_header();
+        self.current = Some(Current { header, striped });
+        Ok(Some(header))
     }
 
     unsafe fn poll_payload(
         &mut self,
         incoming: &mut Incoming,
     ) -> Result<Progress, ConnectionError> {
-        let Some(header) = self.current else {
+        let Some(current) = self.current else {
             return Ok(Progress::Idle);
         };
-        let length = header.length_bytes as usize;
+        let length = current.header.length_bytes as usize;
         let mut moved = false;
-        while incoming.taken_bytes < length {
-            // SAFETY: the caller vouches for the sink.
-            if unsafe { self.feed_buffered(incoming, length) } {
+        if let Some(number) = current.striped {
+            // SAFETY: as the caller vouches.
+            moved = unsafe { self.take_striped(incoming, number, length)? };
+        } else {
+            let Lane { stream, ahead, .. } = &mut self.lanes[0];
+            while incoming.taken_bytes < length {
+                let (at, remaining) = (incoming.taken_bytes, length - incoming.taken_bytes);
+                // SAFETY: as the caller vouches.
+                if unsafe { ahead.take(stream, incoming, at, remaining)? } == 0 {
+                    break;
+                }
                 moved = true;
-                continue;
             }
-            let remaining = length - incoming.taken_bytes;
-            let more = match incoming.sink {
-                Sink::Copy { to, .. } if remaining >= DIRECT_BYTES_MIN => {
-                    // SAFETY: the caller vouches for the sink.
-                    unsafe { self.receive_direct(incoming, to, length)? }.is_some()
-                }
-                _ => {
-                    // A reduction can leave a part of an element behind.
-                    self.compact();
-                    self.read_ahead()?
-                }
-            };
-            if !more {
-                return Ok(if moved {
-                    Progress::Moved
-                } else {
-                    Progress::Idle
-                });
-            }
-            moved = true;
+        }
+        if incoming.taken_bytes < length {
+            return Ok(progress(moved));
         }
         self.current = None;
         Ok(Progress::Done)
     }
 
     fn wait_on(&self, to_send: bool, on: &mut Vec<(RawFd, c_short)>) -> bool {
-        let events = if to_send {
-            libc::POLLIN | libc::POLLOUT
-        } else {
-            libc::POLLIN
-        };
-        on.push((self.stream.as_raw_fd(), events));
+        if self.lanes.is_empty() {
+            self.link.wait_on(on);
+            return true;
+        }
+        let is_striped = self
+            .current
+            .is_some_and(|current| current.striped.is_some());
+        for (index, lane) in self.lanes.iter().enumerate() {
+            let mut events = 0;
+            if (index == 0 || is_striped) && !(is_striped && lane.is_parked()) {
+                events |= libc::POLLIN;
+            }
+            if to_send && (index == 0 || lane.is_sending()) {
+                events |= libc::POLLOUT;
+            }
+            if events != 0 {
+                on.push((lane.stream.as_raw_fd(), events));
+            }
+        }
         true
     }
 
     fn is_connected(&self) -> bool {
-        true
+        !self.lanes.is_empty() || self.link.has_arrived()
     }
 
     fn stream(&self) -> Option<RawFd> {
-        Some(self.stream.as_raw_fd())
+        self.lanes.first().map(|lane| lane.stream.as_raw_fd())
     }
 
     fn one_sided(&mut self) -> Option<&mut dyn OneSided> {
@@ -268,65 +341,34 @@ impl Connection for TcpConnection {
     /// Ends our direction, then reads on until the peer has all we sent: closing a socket with
     /// unread bytes would reset it and lose what is under way.
     fn poll_close(&mut self) -> Result<Progress, ConnectionError> {
-        if !self.is_shut {
-            self.is_shut = true;
-            match self.stream.shutdown(Shutdown::Write) {
-                Err(error) if error.kind() != io::ErrorKind::NotConnected => {
-                    return Err(error.into());
+        let streams = self.link.poll_more();
+        self.add(streams)?;
+        let mut is_done = true;
+        for lane in &mut self.lanes {
+            if !self.is_shut {
+                match lane.stream.shutdown(Shutdown::Write) {
+                    Err(error) if error.kind() != io::ErrorKind::NotConnected => {
+                        return Err(error.into());
+                    }
+                    _ => {}
                 }
-                _ => {}
             }
-        }
-        (self.start, self.end) = (0, 0);
-        loop {
-            match self.read_ahead() {
-                Ok(true) => (self.start, self.end) = (0, 0),
-                Ok(false) => break,
-                Err(_) => return Ok(Progress::Done),
+            let mut has_ended = false;
+            while !has_ended {
+                lane.ahead.clear();
+                match lane.ahead.fill(&lane.stream, BUFFER_BYTES) {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(_) => has_ended = true,
+                }
             }
+            is_done &= has_ended || unacknowledged_bytes(&lane.stream) == 0;
         }
-        let mut unsent: libc::c_int = 0;
-        // SAFETY: the descriptor is ours and the kernel writes one int.
-        let result =
-            unsafe { libc::ioctl(self.stream.as_raw_fd(), libc::TIOCOUTQ, &raw mut unsent) };
-        Ok(if result != 0 || unsent == 0 {
+        self.is_shut = true;
+        Ok(if is_done {
             Progress::Done
         } else {
             Progress::Idle
         })
-    }
-}
-
-/// One vectored write that never raises SIGPIPE.
-fn send(stream: &TcpStream, head: &[u8], payload: &[u8]) -> io::Result<usize> {
-    loop {
-        let slices = [IoSlice::new(head), IoSlice::new(payload)];
-        let result =
-            socket2::SockRef::from(stream).send_vectored_with_flags(&slices, libc::MSG_NOSIGNAL);
-        match result {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            other => return other,
-        }
-    }
-}
-
-/// `None` if nothing is there; an end of the stream is an error.
-fn receive(stream: &mut TcpStream, bytes: &mut [u8]) -> Result<Option<usize>, ConnectionError> {
-    loop {
-        match stream.read(bytes) {
-            Ok(0) => return Err(ConnectionError::Closed),
-            Ok(count) => return Ok(Some(count)),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(classify(error)),
-        }
-    }
-}
-
-/// A reset is how the kernel reports a process that died with bytes unread.
-fn classify(error: io::Error) -> ConnectionError {
-    match error.kind() {
-        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => ConnectionError::Closed,
-        _ => ConnectionError::Io(error),
     }
 }

@@ -1,23 +1,25 @@
 //! The first bytes of a TCP connection: both sides prove the job's secret and who they are.
 //!
 //! ```text
-//! connector → acceptor   magic (8), job (16), from (4), to (4), nonce (16)
+//! connector → acceptor   magic (8), job (16), from (4), to (4), purpose (1), zero (3), nonce (16)
 //! acceptor → connector   magic (8), nonce (16), proof (32)
 //! connector → acceptor   proof (32)
+//! acceptor → connector   verdict (1), for data only
 //! ```
-//! The proofs cover job, from, to and both nonces. The acceptor closes on anything unexpected: a
-//! stranger, another job, or a connection meant for another rank (docker0 has the same address on
-//! every host). The connector then tries its next address. Both sides are non-blocking state
-//! machines: poll until `Some`.
+//! The proofs cover all of the hello and both nonces. The acceptor closes on anything unexpected:
+//! a stranger, another job, or a connection meant for another rank (docker0 has the same address
+//! on every host). The connector then tries another address. What the bytes mean is decided by
+//! pure functions on them; both sides are non-blocking state machines: poll until `Some`.
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::TcpStream;
 
-use crate::{NONCE_BYTES, PROOF_BYTES, Secret, nonce, verify};
+use super::socket::{read_some, write_some};
+use crate::{NONCE_BYTES, PROOF_BYTES, Proof, Secret, nonce, verify};
 
 const MAGIC: [u8; 8] = *b"rlaunch1";
-const HELLO_BYTES: usize = 8 + 16 + 4 + 4 + NONCE_BYTES;
-const REPLY_BYTES: usize = 8 + NONCE_BYTES + PROOF_BYTES;
+pub const HELLO_BYTES: usize = 36 + NONCE_BYTES;
+pub const REPLY_BYTES: usize = 8 + NONCE_BYTES + PROOF_BYTES;
 
 /// What both sides of a connection must agree on.
 #[derive(Debug, Clone)]
@@ -28,6 +30,104 @@ pub struct Identity {
     pub rank: u32,
 }
 
+/// What a connection is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Purpose {
+    /// Bootstrap and notices, to rank 0.
+    Control = 0,
+    /// The first socket to a peer.
+    Data = 1,
+    /// One more.
+    DataMore = 2,
+}
+
+/// How the acceptor of a data connection decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Verdict {
+    Accepted = 1,
+    /// The acceptor is connecting too, or is connected; its own socket stands.
+    Mine = 2,
+}
+
+/// The connector's first message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hello {
+    pub job: [u8; 16],
+    pub from: u32,
+    pub to: u32,
+    pub purpose: Purpose,
+    pub nonce: [u8; NONCE_BYTES],
+}
+
+impl Hello {
+    pub fn encode(&self) -> [u8; HELLO_BYTES] {
+        let mut bytes = [0; HELLO_BYTES];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8..24].copy_from_slice(&self.job);
+        bytes[24..28].copy_from_slice(&self.from.to_le_bytes());
+        bytes[28..32].copy_from_slice(&self.to.to_le_bytes());
+        bytes[32] = self.purpose as u8;
+        bytes[36..].copy_from_slice(&self.nonce);
+        bytes
+    }
+
+    /// `None` for what no rank of this version says.
+    pub fn decode(bytes: &[u8; HELLO_BYTES]) -> Option<Self> {
+        let purposes = [Purpose::Control, Purpose::Data, Purpose::DataMore];
+        let purpose = purposes.into_iter().find(|code| *code as u8 == bytes[32])?;
+        if bytes[..8] != MAGIC || bytes[33..36] != [0; 3] {
+            return None;
+        }
+        Some(Self {
+            job: bytes[8..24].try_into().expect("16 bytes"),
+            from: u32::from_le_bytes(bytes[24..28].try_into().expect("4 bytes")),
+            to: u32::from_le_bytes(bytes[28..32].try_into().expect("4 bytes")),
+            purpose,
+            nonce: bytes[36..].try_into().expect("a nonce"),
+        })
+    }
+
+    /// Whether these can be the first bytes of a hello; noise is dropped at its first wrong byte.
+    pub fn may_begin_with(bytes: &[u8]) -> bool {
+        let known = bytes.len().min(MAGIC.len());
+        bytes[..known] == MAGIC[..known]
+    }
+
+    /// Why an acceptor refuses it.
+    fn refusal(&self, identity: &Identity) -> Option<&'static str> {
+        match () {
+            () if self.job != identity.job => Some("of another job"),
+            () if self.to != identity.rank => Some("meant for another rank"),
+            () if self.from == identity.rank => Some("from this very rank"),
+            () => None,
+        }
+    }
+}
+
+/// The acceptor's answer, as the connector checks it.
+pub fn reply_is_proven(
+    secret: &Secret,
+    hello: &[u8; HELLO_BYTES],
+    reply: &[u8; REPLY_BYTES],
+) -> bool {
+    let (nonce, proof) = reply[8..].split_at(NONCE_BYTES);
+    reply[..8] == MAGIC && verify(secret, "tcp-accept", &[hello, nonce], proof)
+}
+
+fn make_reply(
+    secret: &Secret,
+    hello: &[u8; HELLO_BYTES],
+    nonce: &[u8; NONCE_BYTES],
+) -> [u8; REPLY_BYTES] {
+    let mut reply = [0; REPLY_BYTES];
+    reply[..8].copy_from_slice(&MAGIC);
+    reply[8..8 + NONCE_BYTES].copy_from_slice(nonce);
+    reply[8 + NONCE_BYTES..].copy_from_slice(&secret.proof("tcp-accept", &[hello, nonce]));
+    reply
+}
+
 /// The connecting side.
 #[derive(Debug)]
 pub struct Connector {
@@ -36,23 +136,33 @@ pub struct Connector {
     sent: usize,
     reply: [u8; REPLY_BYTES],
     received: usize,
+    verdict: [u8; 1],
+    verdict_received: usize,
 }
 
 impl Connector {
     /// `stream` is connected and non-blocking.
-    pub fn new(stream: TcpStream, identity: &Identity, to: u32) -> io::Result<Self> {
-        let mut hello = [0; HELLO_BYTES];
-        hello[..8].copy_from_slice(&MAGIC);
-        hello[8..24].copy_from_slice(&identity.job);
-        hello[24..28].copy_from_slice(&identity.rank.to_le_bytes());
-        hello[28..32].copy_from_slice(&to.to_le_bytes());
-        hello[32..].copy_from_slice(&nonce()?);
+    pub fn new(
+        stream: TcpStream,
+        identity: &Identity,
+        to: u32,
+        purpose: Purpose,
+    ) -> io::Result<Self> {
+        let hello = Hello {
+            job: identity.job,
+            from: identity.rank,
+            to,
+            purpose,
+            nonce: nonce()?,
+        };
         Ok(Self {
             stream,
-            hello,
+            hello: hello.encode(),
             sent: 0,
             reply: [0; REPLY_BYTES],
             received: 0,
+            verdict: [0],
+            verdict_received: 0,
         })
     }
 
@@ -60,25 +170,45 @@ impl Connector {
         &self.stream
     }
 
-    /// The proven stream, once it is.
-    pub fn poll(&mut self, identity: &Identity) -> io::Result<Option<()>> {
-        if !write_some(&mut self.stream, &self.hello, &mut self.sent)?
-            || !read_some(&mut self.stream, &mut self.reply, &mut self.received)?
+    /// `Some` once the other side has proven to be the expected rank of this job.
+    pub fn poll_reply(&mut self, identity: &Identity) -> io::Result<Option<()>> {
+        if !write_some(&self.stream, &self.hello, &mut self.sent)?
+            || !read_some(&self.stream, &mut self.reply, &mut self.received)?
         {
             return Ok(None);
         }
-        let (nonce, proof) = self.reply[8..].split_at(NONCE_BYTES);
-        if self.reply[..8] != MAGIC
-            || !verify(&identity.secret, "tcp-accept", &[&self.hello, nonce], proof)
-        {
+        if !reply_is_proven(&identity.secret, &self.hello, &self.reply) {
             return Err(refused(
                 "the other side is not the expected rank of this job",
             ));
         }
+        Ok(Some(()))
+    }
+
+    /// Proves this side, after [`Connector::poll_reply`].
+    pub fn confirm(&mut self, identity: &Identity) -> io::Result<()> {
+        let nonce = &self.reply[8..8 + NONCE_BYTES];
         let proof = identity.secret.proof("tcp-connect", &[&self.hello, nonce]);
         // The first bytes after a round trip always fit the socket's buffer.
-        self.stream.write_all(&proof)?;
-        Ok(Some(()))
+        if write_some(&self.stream, &proof, &mut 0)? {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::WouldBlock.into())
+        }
+    }
+
+    /// The acceptor's decision on a data connection, after [`Connector::confirm`].
+    pub fn poll_verdict(&mut self) -> io::Result<Option<Verdict>> {
+        if !read_some(&self.stream, &mut self.verdict, &mut self.verdict_received)? {
+            return Ok(None);
+        }
+        let verdicts = [Verdict::Accepted, Verdict::Mine];
+        let verdict = verdicts
+            .into_iter()
+            .find(|code| *code as u8 == self.verdict[0]);
+        verdict
+            .map(Some)
+            .ok_or_else(|| refused("no verdict of this version"))
     }
 
     pub fn into_stream(self) -> TcpStream {
@@ -94,7 +224,7 @@ pub struct Acceptor {
     hello_received: usize,
     nonce: [u8; NONCE_BYTES],
     replied: bool,
-    proof: [u8; PROOF_BYTES],
+    proof: Proof,
     proof_received: usize,
 }
 
@@ -116,48 +246,48 @@ impl Acceptor {
         &self.stream
     }
 
-    /// The peer's proven rank, once it is. An error concerns this connection only: drop it.
-    pub fn poll(&mut self, identity: &Identity) -> io::Result<Option<u32>> {
-        if !read_some(&mut self.stream, &mut self.hello, &mut self.hello_received)? {
-            // Noise is dropped at its first wrong byte.
-            let known = self.hello_received.min(8);
-            if self.hello[..known] != MAGIC[..known] {
+    /// Whether it has said what only ranks of this job say (which proves nothing yet).
+    pub fn has_greeted(&self) -> bool {
+        self.replied
+    }
+
+    /// The peer's hello, once it is proven. An error concerns this connection only: drop it.
+    pub fn poll(&mut self, identity: &Identity) -> io::Result<Option<Hello>> {
+        if !read_some(&self.stream, &mut self.hello, &mut self.hello_received)? {
+            if !Hello::may_begin_with(&self.hello[..self.hello_received]) {
                 return Err(refused("not a rank"));
             }
             return Ok(None);
         }
-        if self.hello[..8] != MAGIC || self.hello[8..24] != identity.job {
-            return Err(refused("another job"));
-        }
-        if self.hello[28..32] != identity.rank.to_le_bytes() {
-            return Err(refused("meant for another rank"));
+        let hello = Hello::decode(&self.hello).ok_or_else(|| refused("not a rank"))?;
+        if let Some(why) = hello.refusal(identity) {
+            return Err(refused(why));
         }
         if !self.replied {
-            let mut reply = [0; REPLY_BYTES];
-            reply[..8].copy_from_slice(&MAGIC);
-            reply[8..8 + NONCE_BYTES].copy_from_slice(&self.nonce);
-            reply[8 + NONCE_BYTES..].copy_from_slice(
-                &identity
-                    .secret
-                    .proof("tcp-accept", &[&self.hello, &self.nonce]),
-            );
+            let reply = make_reply(&identity.secret, &self.hello, &self.nonce);
             // The first bytes always fit the socket's buffer.
-            self.stream.write_all(&reply)?;
+            if !write_some(&self.stream, &reply, &mut 0)? {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
             self.replied = true;
         }
-        if !read_some(&mut self.stream, &mut self.proof, &mut self.proof_received)? {
+        if !read_some(&self.stream, &mut self.proof, &mut self.proof_received)? {
             return Ok(None);
         }
-        if !verify(
-            &identity.secret,
-            "tcp-connect",
-            &[&self.hello, &self.nonce],
-            &self.proof,
-        ) {
+        let parts: [&[u8]; 2] = [&self.hello, &self.nonce];
+        if !verify(&identity.secret, "tcp-connect", &parts, &self.proof) {
             return Err(refused("no proof of the job's secret"));
         }
-        let rank = u32::from_le_bytes(self.hello[24..28].try_into().expect("4 bytes"));
-        Ok(Some(rank))
+        Ok(Some(hello))
+    }
+
+    /// Decides on a data connection that has proven itself.
+    pub fn answer(&mut self, verdict: Verdict) -> io::Result<()> {
+        if write_some(&self.stream, &[verdict as u8], &mut 0)? {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::WouldBlock.into())
+        }
     }
 
     pub fn into_stream(self) -> TcpStream {
@@ -169,29 +299,40 @@ fn refused(why: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, why)
 }
 
-/// True when the whole buffer is out.
-fn write_some(stream: &mut TcpStream, bytes: &[u8], sent: &mut usize) -> io::Result<bool> {
-    while *sent < bytes.len() {
-        match stream.write(&bytes[*sent..]) {
-            Ok(count) => *sent += count,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(true)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// True when the whole buffer is filled; never reads past it.
-fn read_some(stream: &mut TcpStream, bytes: &mut [u8], received: &mut usize) -> io::Result<bool> {
-    while *received < bytes.len() {
-        match stream.read(&mut bytes[*received..]) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(count) => *received += count,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+    fn hello() -> Hello {
+        Hello {
+            job: [3; 16],
+            from: 1,
+            to: 2,
+            purpose: Purpose::DataMore,
+            nonce: [7; NONCE_BYTES],
         }
     }
-    Ok(true)
+
+    #[test]
+    fn hellos_survive_encoding_and_others_are_none() {
+        let bytes = hello().encode();
+        assert_eq!(Hello::decode(&bytes), Some(hello()));
+        for wrong in (0..8).chain(32..36) {
+            let mut bytes = bytes;
+            bytes[wrong] ^= 0x80;
+            assert_eq!(Hello::decode(&bytes), None, "byte {wrong}");
+        }
+        assert!(Hello::may_begin_with(b"rlau") && !Hello::may_begin_with(b"GET /"));
+    }
+
+    #[test]
+    fn a_reply_proves_only_the_hello_it_answers() {
+        let secret = Secret::new(b"s");
+        let bytes = hello().encode();
+        let reply = make_reply(&secret, &bytes, &[1; NONCE_BYTES]);
+        assert!(reply_is_proven(&secret, &bytes, &reply));
+        let other = Hello { to: 5, ..hello() }.encode();
+        assert!(!reply_is_proven(&secret, &other, &reply));
+        assert!(!reply_is_proven(&Secret::new(b"t"), &bytes, &reply));
+    }
 }

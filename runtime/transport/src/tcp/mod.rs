@@ -1,12 +1,28 @@
 //! TCP between ranks of different hosts (or of one, where memory can't be shared).
 //!
-//! [`setup`] connects every pair once; which of a peer's addresses leads to it is found by trying
-//! them and having the peer prove its identity ([`handshake`]), never by interface names.
-//! [`TcpConnection`] moves messages without blocking.
+//! A rank has one [`TcpEndpoint`], its listener, and a [`TcpConnection`] for each peer, connected
+//! when the first message is sent. Which of a peer's addresses lead to it is found by trying them
+//! and having the peer prove its identity ([`handshake`]), never by interface names; what the user
+//! says of interfaces, ports and sockets ([`TcpOptions`]) goes before. What bytes mean ([`frame`],
+//! [`handshake`], options and routes) is decided by pure functions.
 
 mod connection;
+mod dial;
+mod endpoint;
+pub mod frame;
 pub mod handshake;
-mod setup;
+mod interfaces;
+mod lane;
+mod link;
+mod options;
+mod read_ahead;
+mod routes;
+mod socket;
 
 pub use connection::TcpConnection;
-pub use setup::{TcpPeer, TcpSetup, TcpSetupError, listen, local_addresses, setup};
+pub use endpoint::TcpEndpoint;
+pub use interfaces::{Family, Interface, InterfaceFilter, NoInterface, choose, interfaces};
+pub use link::TcpPeer;
+pub use options::{SOCKETS_MAX, TcpOptions};
+pub use routes::{Route, Routes};
+pub use socket::listen;
