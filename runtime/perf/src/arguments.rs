@@ -1,35 +1,50 @@
-//! The command line.
+//! The command line: nccl-tests' flags as far as they have a meaning on host memory.
 
 use crate::sizes::{Sizes, parse_size};
+use crate::split::Split;
+use crate::test::Test;
+use crate::types::{COMMON, Choice, operations, parse_dtypes, parse_ops};
 use clap::{Parser, ValueEnum};
 use rlaunch_wire::{DType, Op};
+use std::path::PathBuf;
+
+const AFTER_HELP: &str = "\
+Start it as ranks: `rlaunch -np 2 rperf all_reduce -b 8 -e 64M -f 4`; mpirun, mpiexec, srun and \
+torchrun do as well.
+Sizes take K, M and G, of 1024. -t, -g, -p, -y, -G, -x, -D and -V are taken with nccl-tests' \
+defaults only.
+Environment: NCCL_TESTS_SPLIT, NCCL_TESTS_SPLIT_MASK (as --split), NCCL_TESTS_MIN_BW.
+Exit code: 0, 1 an error, 2 a wrong command line, 4 a timeout, 7 wrong results or too little \
+bandwidth.
+`rperf plot A.json B.json -o OUT.svg` draws saved runs; `rperf plot --help`.";
 
 #[derive(Debug, Clone, Parser)]
 #[command(
     name = "rperf",
     version,
     about = "Times the collectives of rlaunch's runtime, as nccl-tests does",
-    after_help = "Sizes take K, M and G, of 1024. Start it as a rank: `rlaunch -np 2 rperf all_reduce -b 8 -e 64M -f 4`."
+    after_help = AFTER_HELP
 )]
 pub(crate) struct Arguments {
-    /// What to time.
+    /// What to time (also NAME_perf)
+    #[arg(value_name = "TEST", ignore_case = true)]
     pub(crate) test: Test,
-    /// Smallest size in bytes.
+    /// Smallest size in bytes
     #[arg(short = 'b', long = "minbytes", value_name = "SIZE", default_value = "32M", value_parser = parse_size)]
     pub(crate) bytes_min: u64,
-    /// Largest size in bytes.
+    /// Largest size in bytes
     #[arg(short = 'e', long = "maxbytes", value_name = "SIZE", default_value = "32M", value_parser = parse_size)]
     pub(crate) bytes_max: u64,
-    /// Step between sizes, where no factor is given.
+    /// Step between sizes, where no factor is given
     #[arg(short = 'i', long = "stepbytes", value_name = "SIZE", default_value = "1M", value_parser = parse_size)]
     pub(crate) step_bytes: u64,
-    /// Each size is the one before times this.
+    /// Each size is the one before times this
     #[arg(short = 'f', long = "stepfactor", value_name = "N", value_parser = clap::value_parser!(u64).range(2..))]
     pub(crate) step_factor: Option<u64>,
-    /// Timed calls of each size.
-    #[arg(short = 'n', long = "iters", value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) iterations: u32,
-    /// Calls of each size before the clock starts.
+    /// Timed calls of each size [default: what fits in 20 ms, 20 to 5000]
+    #[arg(short = 'n', long = "iters", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) iterations: Option<u32>,
+    /// Calls of each size before the clock starts
     #[arg(
         short = 'w',
         long = "warmup_iters",
@@ -37,69 +52,181 @@ pub(crate) struct Arguments {
         default_value_t = 5
     )]
     pub(crate) warmups: u32,
-    /// int32, int64, float, double or all.
-    #[arg(short = 'd', long = "datatype", value_name = "TYPE", default_value = "float", value_parser = parse_dtypes)]
-    dtypes: Choice<DType>,
-    /// sum, prod, min, max or all.
-    #[arg(short = 'o', long = "op", value_name = "OP", default_value = "sum", value_parser = parse_ops)]
-    ops: Choice<Op>,
-    /// Root rank of a broadcast.
-    #[arg(short = 'r', long = "root", value_name = "RANK", default_value_t = 0)]
-    pub(crate) root: u32,
-    /// Checked calls of each size; 0 checks nothing.
+    /// Calls that are started together and then waited for, in each timed call
+    #[arg(short = 'm', long = "agg_iters", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) aggregated: u32,
+    /// Times the whole table is repeated; 0 repeats until it is stopped
+    #[arg(
+        short = 'N',
+        long = "run_cycles",
+        value_name = "N",
+        default_value_t = 1
+    )]
+    pub(crate) cycles: u32,
+    /// Checked calls of each size; 0 checks nothing
     #[arg(short = 'c', long = "check", value_name = "N", default_value_t = 1)]
     pub(crate) checks: u32,
-    /// Prints one JSON document instead of the table.
+    /// sum, prod, min, max, avg, mulsum, … or all
+    #[arg(short = 'o', long = "op", value_name = "OP", default_value = "sum", value_parser = parse_ops)]
+    ops: Choice<Op>,
+    /// int8, uint8, int32, …, half, float, double, bfloat16, f8e4m3, f8e5m2, … or all
+    #[arg(short = 'd', long = "datatype", value_name = "TYPE", default_value = "float", value_parser = parse_dtypes)]
+    dtypes: Choice<DType>,
+    /// Root rank, or all in turn
+    #[arg(short = 'r', long = "root", value_name = "RANK|all", default_value = "0", value_parser = parse_root)]
+    root: Choice<u32>,
+    /// 0: call after call; 1: a barrier after each, timed with it; 2: as 0; 3: a barrier after each,
+    /// not timed
+    #[arg(short = 'z', long = "blocking", value_name = "0..3", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=3))]
+    pub(crate) blocking: u8,
+    /// Which time is shown: 0 rank 0's, 1 the average, 2 the smallest, 3 the largest over ranks
+    #[arg(short = 'a', long = "average", value_name = "0..3", default_value_t = 1, value_parser = clap::value_parser!(u8).range(..=3))]
+    pub(crate) average: u8,
+    /// Shows the processor's time instead of the clock's
+    #[arg(short = 'C', long = "report_cputime", value_name = "0|1", default_value_t = 0, num_args = 0..=1, default_missing_value = "1", value_parser = clap::value_parser!(u8).range(..=1))]
+    pub(crate) processor_time: u8,
+    /// Adds the time of day to each row
+    #[arg(short = 'S', long = "report_timestamps", value_name = "0|1", default_value_t = 0, num_args = 0..=1, default_missing_value = "1", value_parser = clap::value_parser!(u8).range(..=1))]
+    pub(crate) timestamps: u8,
+    /// Writes the results as JSON; an older file stays, and the new name gets a number
+    #[arg(short = 'J', long = "output_file", value_name = "FILE.json")]
+    pub(crate) output_file: Option<PathBuf>,
+    /// Seconds that a call may take
+    #[arg(short = 'T', long = "timeout", value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) timeout_s: Option<u32>,
+    /// Reports the memory that each rank has used at most
+    #[arg(short = 'M', long = "memory", value_name = "0|1", default_value_t = 0, num_args = 0..=1, default_missing_value = "1", value_parser = clap::value_parser!(u8).range(..=1))]
+    pub(crate) memory: u8,
+    /// Buffers begin this many elements after an aligned address
+    #[arg(short = 'u', long = "unalign", value_name = "N", default_value_t = 0)]
+    pub(crate) unaligned: u32,
+    /// Times each call by itself and adds its spread: the slowest rank's
+    #[arg(short = 'I', long = "per_iter_timing", value_name = "0|1", default_value_t = 0, num_args = 0..=1, default_missing_value = "1", value_parser = clap::value_parser!(u8).range(..=1))]
+    pub(crate) per_iteration: u8,
+    /// The first N of those don't count
+    #[arg(
+        short = 'K',
+        long = "per_iter_skip",
+        value_name = "N",
+        default_value_t = 0
+    )]
+    pub(crate) per_iteration_skip: u32,
+    /// 1 or 2: as --buffers shared
+    #[arg(short = 'R', long = "local_register", value_name = "0..2", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=2))]
+    register: u8,
+    /// Memory that calls work on: the process's own, or from the runtime, which peers map
+    #[arg(long, value_enum, default_value_t = Buffers::Private)]
+    buffers: Buffers,
+    /// Each call takes the next place of large buffers, as nccl-tests does, so that caches are cold
+    #[arg(long)]
+    pub(crate) rotate: bool,
+    /// Several groups at once: "MOD N", "DIV N", "AND MASK" or "OR MASK" of the rank
+    #[arg(long, value_name = "HOW")]
+    pub(crate) split: Option<Split>,
+    /// Prints one JSON document instead of the table
     #[arg(long)]
     pub(crate) json: bool,
+    /// Draws time and bandwidth; rank 0 writes the picture
+    #[arg(long, value_name = "OUT.svg|png")]
+    pub(crate) plot: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) defaults_only: DefaultsOnly,
+}
+
+/// Words of nccl-tests that speak of GPUs. Pasted command lines with the defaults work.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct DefaultsOnly {
+    #[arg(short = 't', long = "nthreads", default_value_t = 1, hide = true)]
+    threads: u32,
+    #[arg(short = 'g', long = "ngpus", default_value_t = 1, hide = true)]
+    gpus: u32,
+    #[arg(short = 'p', long = "parallel_init", default_value_t = 0, hide = true)]
+    _parallel_init: u32,
+    #[arg(short = 'y', long = "stream_null", default_value_t = 0, hide = true)]
+    _stream_null: u32,
+    #[arg(short = 'G', long = "cudagraph", default_value_t = 0, hide = true)]
+    graph: u32,
+    #[arg(short = 'x', long = "cta_policy", hide = true)]
+    cta_policy: Option<u32>,
+    #[arg(
+        short = 'D',
+        long = "device_implementation",
+        default_value_t = 0,
+        hide = true
+    )]
+    device_kernel: u32,
+    #[arg(
+        short = 'V',
+        long = "device_cta_count",
+        default_value_t = 16,
+        hide = true
+    )]
+    _device_ctas: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub(crate) enum Test {
-    AllReduce,
-    AllGather,
-    ReduceScatter,
-    Broadcast,
-    /// To the next rank and from the one before, one call after the other
-    #[value(name = "sendrecv")]
-    SendRecv,
-    Barrier,
+pub(crate) enum Buffers {
+    Private,
+    Shared,
 }
 
-impl Test {
+impl Buffers {
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::AllReduce => "all_reduce",
-            Self::AllGather => "all_gather",
-            Self::ReduceScatter => "reduce_scatter",
-            Self::Broadcast => "broadcast",
-            Self::SendRecv => "sendrecv",
-            Self::Barrier => "barrier",
-        }
-    }
-
-    pub(crate) fn reduces(self) -> bool {
-        matches!(self, Self::AllReduce | Self::ReduceScatter)
-    }
-
-    /// Whether `size` counts all ranks' parts together, each of `count` elements.
-    pub(crate) fn has_parts(self) -> bool {
-        matches!(self, Self::AllGather | Self::ReduceScatter)
-    }
-
-    /// Bus bandwidth over algorithm bandwidth: what a link carries for each byte of the size.
-    pub(crate) fn bus_factor(self, world: u32) -> f64 {
-        let world = f64::from(world);
-        match self {
-            Self::AllReduce => 2.0 * (world - 1.0) / world,
-            Self::AllGather | Self::ReduceScatter => (world - 1.0) / world,
-            Self::Broadcast | Self::SendRecv | Self::Barrier => 1.0,
+            Self::Private => "private",
+            Self::Shared => "shared",
         }
     }
 }
 
 impl Arguments {
+    /// What no single flag can know: contradictions, and words without a meaning here.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let only = &self.defaults_only;
+        if only.threads > 1 || only.gpus > 1 {
+            return Err(
+                "-t and -g above 1: a rank is one process with one buffer; hint: start more ranks \
+                 (rlaunch -np N rperf …)"
+                    .into(),
+            );
+        }
+        for (flag, given) in [
+            ("-G", only.graph > 0),
+            ("-x", only.cta_policy.is_some()),
+            ("-D", only.device_kernel > 0),
+        ] {
+            if given {
+                return Err(format!(
+                    "{flag} speaks of GPU kernels; rperf times host memory"
+                ));
+            }
+        }
+        if self.bytes_max < self.bytes_min {
+            return Err(format!(
+                "-e {} is below -b {}",
+                self.bytes_max, self.bytes_min
+            ));
+        }
+        if let Some(file) = &self.output_file
+            && file.extension().is_none_or(|ending| ending != "json")
+        {
+            return Err(format!("-J {}: the name must end in .json", file.display()));
+        }
+        if let Some(picture) = &self.plot {
+            crate::plot::check_name(picture)?;
+        }
+        if self.aggregated > 1 && self.test.is_point_to_point() {
+            return Err(format!("-m: {} is no single call", self.test.name()));
+        }
+        if let (true, Choice::One(op)) = (self.test.reduces(), self.ops)
+            && let Choice::One(dtype) = self.dtypes
+            && let Some(reason) = op.refusal(dtype)
+        {
+            return Err(format!("-o {op} -d {dtype}: {reason}"));
+        }
+        Ok(())
+    }
+
     pub(crate) fn sizes(&self) -> Sizes {
         if self.test == Test::Barrier {
             return Sizes::one(0);
@@ -114,101 +241,54 @@ impl Arguments {
 
     pub(crate) fn dtypes(&self) -> Vec<DType> {
         match self.dtypes {
-            Choice::All => DType::ALL[..4].to_vec(),
+            Choice::All if self.test == Test::Barrier => vec![DType::I8],
+            Choice::All => COMMON.to_vec(),
             Choice::One(dtype) => vec![dtype],
         }
     }
 
     /// One entry, without meaning, where nothing is reduced.
-    pub(crate) fn ops(&self) -> Vec<Op> {
+    pub(crate) fn ops(&self, dtype: DType) -> Vec<Op> {
         match self.ops {
             _ if !self.test.reduces() => vec![Op::Sum],
-            Choice::All => Op::ALL[..4].to_vec(),
-            Choice::One(op) => vec![op],
+            Choice::All => operations().filter(|op| op.serves(dtype)).collect(),
+            Choice::One(op) if op.serves(dtype) => vec![op],
+            Choice::One(_) => Vec::new(), // of all types those are left out
         }
     }
-}
 
-/// One of the values, or each in turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Choice<T> {
-    One(T),
-    All,
-}
+    /// One entry, without meaning, where there is no root.
+    pub(crate) fn roots(&self, world: u32) -> Vec<u32> {
+        match self.root {
+            _ if !self.test.has_root() => vec![0],
+            Choice::All => (0..world).collect(),
+            Choice::One(root) => vec![root],
+        }
+    }
 
-/// As nccl-tests calls it.
-pub(crate) fn dtype_name(dtype: DType) -> &'static str {
-    match dtype {
-        DType::I32 => "int32",
-        DType::I64 => "int64",
-        DType::F32 => "float",
-        DType::F64 => "double",
-        other => other.name(),
+    pub(crate) fn buffers(&self) -> Buffers {
+        if self.register > 0 {
+            Buffers::Shared
+        } else {
+            self.buffers
+        }
+    }
+
+    /// Calls timed one by one.
+    pub(crate) fn times_each(&self) -> bool {
+        self.per_iteration > 0 || self.test == Test::Latency
     }
 }
 
-fn parse_dtypes(text: &str) -> Result<Choice<DType>, String> {
-    if text == "all" {
-        return Ok(Choice::All);
+fn parse_root(text: &str) -> Result<Choice<u32>, String> {
+    match text {
+        "all" | "-1" => Ok(Choice::All),
+        _ => text
+            .parse()
+            .map(Choice::One)
+            .map_err(|_| format!("`{text}` is no rank; write a number, or all")),
     }
-    let found = DType::ALL[..4]
-        .iter()
-        .find(|dtype| dtype_name(**dtype) == text || dtype.name() == text);
-    found.map(|dtype| Choice::One(*dtype)).ok_or_else(|| {
-        format!("`{text}` is no type; there are int32, int64, float, double and all")
-    })
-}
-
-fn parse_ops(text: &str) -> Result<Choice<Op>, String> {
-    if text == "all" {
-        return Ok(Choice::All);
-    }
-    let found = Op::ALL[..4].iter().find(|op| op.name() == text);
-    found
-        .map(|op| Choice::One(*op))
-        .ok_or_else(|| format!("`{text}` is no reduction; there are sum, prod, min, max and all"))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parse(line: &str) -> Result<Arguments, clap::Error> {
-        Arguments::try_parse_from(line.split(' '))
-    }
-
-    #[test]
-    fn takes_the_flags_of_nccl_tests() {
-        let line = "rperf all_reduce -b 8 -e 1G -f 2 -n 7 -w 3 -d all -o max -c 0 -r 1";
-        let arguments = parse(line).unwrap();
-        assert_eq!(arguments.sizes().count(), 28);
-        assert_eq!(
-            (arguments.iterations, arguments.warmups, arguments.checks),
-            (7, 3, 0)
-        );
-        assert_eq!(arguments.dtypes(), DType::ALL[..4]);
-        assert_eq!(arguments.ops(), [Op::Max]);
-        assert!(parse("rperf sendrecv --minbytes 64K --maxbytes 128K -i 64K").is_ok());
-    }
-
-    #[test]
-    fn says_what_there_is() {
-        for (line, word) in [
-            ("rperf all_reduce -d half", "double"),
-            ("rperf all_reduce -o avg", "prod"),
-            ("rperf all_reduce -b 8X", "K, M or G"),
-            ("rperf all_to_all", "all_gather"),
-            ("rperf all_reduce -f 1", "2"),
-        ] {
-            let error = parse(line).unwrap_err().to_string();
-            assert!(error.contains(word), "{line}: {error}");
-        }
-    }
-
-    #[test]
-    fn bus_factors_are_those_of_nccl_tests() {
-        assert_eq!(Test::AllReduce.bus_factor(4), 1.5);
-        assert_eq!(Test::AllGather.bus_factor(4), 0.75);
-        assert_eq!(Test::Broadcast.bus_factor(4), 1.0);
-    }
-}
+mod tests;

@@ -1,37 +1,72 @@
 //! `rperf all_reduce -b 8 -e 1G -f 2`: times the runtime's collectives with the flags, columns and
-//! formulas of nccl-tests, on host memory.
+//! formulas of nccl-tests, on host memory. `rperf plot` draws saved runs.
 //!
-//! It is started like any rank (`rlaunch -np 2 rperf …`, torchrun, or by hand with MASTER_ADDR, RANK
-//! and WORLD_SIZE). Rank 0 prints. Where a launcher speaks of several ranks but they did not find
-//! each other, nothing is printed but the reason: numbers of a world of one would look splendid.
+//! It is started like any rank: by rlaunch, mpirun, mpiexec, srun, torchrun, or by hand with
+//! MASTER_ADDR, RANK and WORLD_SIZE. Rank 0 prints. Where a launcher speaks of several ranks but
+//! they did not find each other, nothing is printed but the reason: numbers of a world of one would
+//! look splendid.
 //!
-//! Exit codes as nccl-tests': 0, 1 for errors, 2 for a bad command line, 7 for wrong results.
+//! Exit codes as nccl-tests': 0, 1 for errors, 2 for a wrong command line, 4 for a timeout, 7 for
+//! wrong results or less bandwidth than NCCL_TESTS_MIN_BW.
 
 mod arguments;
+mod buffers;
+mod calls;
+mod check;
+mod clock;
+mod data;
 mod measure;
+mod plot;
 mod report;
-mod sample;
 mod sizes;
+mod split;
 mod started;
+mod statistics;
+mod test;
+mod types;
 
 use arguments::Arguments;
-use clap::Parser;
+use clap::{CommandFactory, Parser, error::ErrorKind};
 use measure::Bench;
-use report::{Report, Row};
+use report::{Report, Verdict};
 use rlaunch_runtime::{Error, World};
+use split::Split;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
-const EXIT_WRONG_RESULTS: u8 = 7;
+const EXIT_TIMEOUT: u8 = 4;
+const EXIT_BAD: u8 = 7;
 
 fn main() -> ExitCode {
+    // A word of its own, since it has options of its own and no ranks.
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|word| word == "plot")
+    {
+        return match plot::run() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => fail(&error),
+        };
+    }
     let arguments = Arguments::parse();
+    if let Err(message) = arguments.check() {
+        Arguments::command()
+            .error(ErrorKind::ValueValidation, message)
+            .exit();
+    }
     match run(&arguments) {
-        Ok(0) => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::from(EXIT_WRONG_RESULTS),
-        Err(error) => {
-            eprintln!("rperf: {error}");
-            ExitCode::FAILURE
-        }
+        Ok(Verdict::Good) => ExitCode::SUCCESS,
+        Ok(Verdict::Bad) => ExitCode::from(EXIT_BAD),
+        Err(error) => fail(&error),
+    }
+}
+
+fn fail(error: &Failure) -> ExitCode {
+    eprintln!("rperf: {error}");
+    match error {
+        Failure::Runtime(Error::Timeout { .. }) => ExitCode::from(EXIT_TIMEOUT),
+        _ => ExitCode::FAILURE,
     }
 }
 
@@ -41,43 +76,88 @@ enum Failure {
     Runtime(#[from] Error),
     #[error(transparent)]
     Started(#[from] started::Lonely),
-    #[error("root {root} is outside a world of {world}; hint: -r takes 0 to {}", world - 1)]
-    Root { root: u32, world: u32 },
+    #[error("{0}")]
+    Argument(String),
     #[error("can't write the results: {0}")]
     Write(#[from] std::io::Error),
+    #[error("{}: {source}", .path.display())]
+    File {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error(transparent)]
+    Plot(#[from] plot::PlotError),
 }
 
-/// The number of wrong elements.
-fn run(arguments: &Arguments) -> Result<u64, Failure> {
+/// What a rank alone and all ranks can find wrong before the first call.
+fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
+    let read = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let split = Split::choose(arguments.split, read).map_err(Failure::Argument)?;
+    let wanted_gbps = wanted_bandwidth(read)?;
     let world = rlaunch_runtime::init()?;
-    started::check(world.size(), |name| std::env::var(name).ok())?;
-    if arguments.root >= world.size() {
-        return Err(Failure::Root {
-            root: arguments.root,
-            world: world.size(),
-        });
+    started::check(world.size(), read)?;
+    if let Some(seconds) = arguments.timeout_s {
+        world.set_timeout(Some(Duration::from_secs(seconds.into())));
     }
-    let mut report = Report::begin(&world, arguments)?;
-    for dtype in arguments.dtypes() {
-        measure_type(&world, arguments, dtype, |row| report.row(row))?;
+    let color = split.map_or(0, |split| split.group(world.rank()));
+    let group = match split {
+        None => (*world).clone(),
+        Some(_) => world
+            .split(Some(color), i64::from(world.rank()))?
+            .ok_or_else(|| Failure::Argument("a split left this rank out".into()))?,
+    };
+    if let Some(seconds) = arguments.timeout_s {
+        group.set_timeout(Some(Duration::from_secs(seconds.into())));
     }
-    let wrong = report.end()?;
+    check_world(arguments, group.size())?;
+    let mut report = Report::begin(&world, (&group, color), arguments, wanted_gbps)?;
+    measure(&world, group, arguments, &mut report)?;
+    let verdict = report.end(&world)?;
     world.finalize()?;
-    Ok(wrong)
+    Ok(verdict)
 }
 
-fn measure_type(
+fn measure(
     world: &World,
+    group: rlaunch_runtime::Communicator,
     arguments: &Arguments,
-    dtype: rlaunch_wire::DType,
-    mut row: impl FnMut(Row) -> std::io::Result<()>,
+    report: &mut Report<'_>,
 ) -> Result<(), Failure> {
-    use rlaunch_wire::DType;
-    match dtype {
-        DType::I32 => Bench::<i32>::new(world, arguments).rows(&mut row),
-        DType::I64 => Bench::<i64>::new(world, arguments).rows(&mut row),
-        DType::F32 => Bench::<f32>::new(world, arguments).rows(&mut row),
-        DType::F64 => Bench::<f64>::new(world, arguments).rows(&mut row),
-        _ => unreachable!("refused on the command line"),
+    let mut bench = Bench::new(world, group, arguments)?;
+    let mut cycle = 0_u32;
+    while arguments.cycles == 0 || cycle < arguments.cycles {
+        if cycle > 0 {
+            report.cycle(cycle)?;
+        }
+        bench.rows(|row| report.row(row))?;
+        cycle = cycle.wrapping_add(1);
     }
+    Ok(())
+}
+
+fn check_world(arguments: &Arguments, size: u32) -> Result<(), Failure> {
+    if let Some(root) = arguments.roots(size).into_iter().find(|root| *root >= size) {
+        return Err(Failure::Argument(format!(
+            "root {root} is outside {size} ranks; hint: -r takes 0 to {}, or all",
+            size - 1
+        )));
+    }
+    if arguments.test == test::Test::Hypercube && !size.is_power_of_two() {
+        return Err(Failure::Argument(format!(
+            "hypercube exchanges with ranks that differ in one bit: {size} ranks are no power of two"
+        )));
+    }
+    Ok(())
+}
+
+fn wanted_bandwidth(read: impl Fn(&str) -> Option<String>) -> Result<Option<f64>, Failure> {
+    const NAME: &str = "NCCL_TESTS_MIN_BW";
+    let parse = |text: String| {
+        text.trim().parse::<f64>().map_err(|_| {
+            Failure::Argument(format!(
+                "{NAME}={text} is no number of GB/s; unset it or correct it"
+            ))
+        })
+    };
+    read(NAME).map(parse).transpose()
 }
