@@ -67,9 +67,12 @@ impl<F: SmallFloat> Format for Small<F> {
     }
 }
 
-/// Elements of a block: as many as fill four vectors of the level, in 8 to 64.
-const fn block_lanes<I: Isa, T>() -> usize {
-    let lanes = 4 * I::VECTOR_BYTES / size_of::<T>();
+/// Elements of a block, 8 to 64: as many as fill four vectors of the level, two where elements are
+/// converted, which takes code enough.
+const fn block_lanes<I: Isa, F: Format>() -> usize {
+    let is_converted = size_of::<F::Memory>() < size_of::<F::Number>();
+    let vectors = if is_converted { 2 } else { 4 };
+    let lanes = vectors * I::VECTOR_BYTES / size_of::<F::Number>();
     if lanes >= 64 {
         64
     } else if lanes >= 32 {
@@ -95,12 +98,24 @@ macro_rules! for_each_block {
         for_each_block!(@1, $count, |$lanes, $at| $block);
     };
     (@$size:literal, $count:ident, |$lanes:ident, $at:ident| $block:expr) => {
-        while $count - $at >= $size {
+        while $count.wrapping_sub($at) >= $size {
             const $lanes: usize = $size;
             $block;
-            $at += $size;
+            $at = $at.wrapping_add($size);
+            keep_as_loop();
         }
     };
+}
+
+/// A block is vectors already: of a loop over blocks the compiler would make vectors again, with tests
+/// for overlap, at three times the code for nothing. It leaves alone what it can't see through.
+#[inline(always)]
+fn keep_as_loop() {
+    #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+    // SAFETY: no instruction.
+    unsafe {
+        std::arch::asm!("", options(nomem, nostack, preserves_flags));
+    }
 }
 
 /// `dst[i] = a[i] op b[i]`, each buffer in a format of its own.
@@ -131,7 +146,7 @@ where
         a.cast::<A::Memory>(),
         b.cast::<B::Memory>(),
     );
-    for_each_block!(block_lanes::<I, D::Number>(), count, |LANES, at| {
+    for_each_block!(block_lanes::<I, B>(), count, |LANES, at| {
         // SAFETY: `at + LANES <= count`, and the caller vouches for `count` elements.
         unsafe {
             let x = a.add(at).cast::<[A::Memory; LANES]>().read_unaligned();
@@ -174,7 +189,7 @@ where
     M: Map<D::Number>,
 {
     let (dst, src) = (dst.cast::<D::Memory>(), src.cast::<S::Memory>());
-    for_each_block!(block_lanes::<I, D::Number>(), count, |LANES, at| {
+    for_each_block!(block_lanes::<I, D>(), count, |LANES, at| {
         // SAFETY: `at + LANES <= count`, and the caller vouches for `count` elements.
         unsafe {
             let x = src.add(at).cast::<[S::Memory; LANES]>().read_unaligned();

@@ -141,8 +141,23 @@ fn served(level: Level, dtype: DType, op: Op) -> Kernels {
 /// Stays in the first-level cache beside the lines that stream past it.
 const TILE_BYTES: usize = 4096;
 
-#[repr(align(64))]
-struct Tile(MaybeUninit<[u8; TILE_BYTES]>);
+/// Processors tell a load from an earlier store by the lower 12 bits of their addresses first: a tile
+/// that lies a little *ahead* of an input, in this sense, halves the speed. (Buffers usually lie alike
+/// to a page.) So its place is chosen: a little behind.
+const ALIASING_BYTES: usize = 4096;
+const BEHIND_BYTES: usize = 512;
+
+#[repr(align(4096))]
+struct TileRoom(MaybeUninit<[u8; ALIASING_BYTES + TILE_BYTES]>);
+
+impl TileRoom {
+    /// A tile in it, aligned to a line.
+    fn tile_for(&mut self, input: *const u8) -> *mut u8 {
+        let offset = (input.addr().wrapping_sub(BEHIND_BYTES) % ALIASING_BYTES) & !63;
+        // The room is as long as the largest offset and a tile.
+        self.0.as_mut_ptr().cast::<u8>().wrapping_add(offset)
+    }
+}
 
 /// Two or more inputs, reduced into a tile of numbers at a time.
 struct Accumulated<'a> {
@@ -165,8 +180,8 @@ impl<'a> Accumulated<'a> {
     /// # Safety
     /// The inputs are valid for reads of `count` elements; the kernels are of this processor's level.
     unsafe fn for_each_tile(self, count: usize, mut conclude: impl FnMut(*const u8, usize, usize)) {
-        let mut tile = Tile(MaybeUninit::uninit());
-        let tile: *mut u8 = tile.0.as_mut_ptr().cast();
+        let mut room = TileRoom(MaybeUninit::uninit());
+        let tile = room.tile_for(self.inputs[0]);
         let length_max = TILE_BYTES / self.kernels.number_bytes;
         let mut first = 0;
         while first < count {
