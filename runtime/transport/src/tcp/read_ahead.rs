@@ -15,16 +15,19 @@ pub(super) struct ReadAhead {
     words: Box<[u64]>,
     start: usize,
     end: usize,
-    /// The last payload was reduced, so the next one is likely to be: read it along with its
-    /// header. What is only copied is better received straight into its place.
-    expects_reduction: bool,
+    /// Whether the last two payloads were reduced, the last one first.
+    reductions: [bool; 2],
 }
 
-/// Fits an L2 cache beside what it is reduced with.
-pub(super) const BUFFER_BYTES: usize = 128 * 1024;
+/// A segment of a schedule with its header and the next one, and still at home in an L2 cache
+/// beside what it is reduced with.
+pub(super) const BUFFER_BYTES: usize = 132 * 1024;
 /// Read along with a header where nothing is known of what follows: many small messages, and of a
-/// large one not much that would be copied twice.
+/// large one not much that would be copied twice. What is only copied is better received straight
+/// into its place.
 const UNKNOWN_BYTES: usize = 8 * 1024;
+/// The same where a reduction is likely, whose payload has to come in here anyway.
+const REDUCTION_BYTES: usize = 64 * 1024 + HEADER_BYTES;
 /// A copy of at least this much is received straight into its place.
 const DIRECT_BYTES_MIN: usize = 4096;
 
@@ -34,7 +37,7 @@ impl ReadAhead {
             words: Box::default(),
             start: 0,
             end: 0,
-            expects_reduction: false,
+            reductions: [false; 2],
         }
     }
 
@@ -87,8 +90,9 @@ impl ReadAhead {
             if BUFFER_BYTES - self.start < HEADER_BYTES {
                 self.compact();
             }
-            let limit = if self.expects_reduction {
-                BUFFER_BYTES
+            // Schedules take the same kind every time, or reduce and copy by turns.
+            let limit = if self.reductions[1] {
+                REDUCTION_BYTES
             } else {
                 UNKNOWN_BYTES
             };
@@ -120,12 +124,15 @@ impl ReadAhead {
         at: usize,
         remaining: usize,
     ) -> Result<usize, ConnectionError> {
+        if incoming.taken_bytes == 0 {
+            let is_reduction = matches!(incoming.sink, Sink::Reduce { .. });
+            self.reductions = [is_reduction, self.reductions[0]];
+        }
         // SAFETY: as the caller vouches.
         let fed = unsafe { self.feed(incoming, at, remaining) };
         if fed > 0 {
             return Ok(fed);
         }
-        self.expects_reduction = matches!(incoming.sink, Sink::Reduce { .. });
         if let Sink::Copy { to, .. } = incoming.sink
             && remaining >= DIRECT_BYTES_MIN
         {
