@@ -211,7 +211,8 @@ pub unsafe extern "C" fn rl_recv(
         let from = rank(world, "from", from)?;
         let (buffer, count) = write("buffer", buffer, count, dtype)?;
         // SAFETY: checked for null and alignment; the length is the caller's word.
-        Ok(unsafe { world.recv_raw(buffer, count, dtype, from, tag) }?)
+        unsafe { world.recv_raw(buffer, count, dtype, from, tag) }?;
+        Ok(())
     })
 }
 

@@ -217,6 +217,7 @@ impl World {
             let buffer = { buffer };
             // SAFETY: as in broadcast.
             unsafe { world.recv_raw(buffer.pointer, buffer.count, buffer.dtype, source, tag) }
+                .map(drop)
         })?;
         Ok(array.into_object())
     }

@@ -10,7 +10,6 @@ use rlaunch_wire::{Collective, DType, Descriptor, Op};
 use crate::core::Core;
 use crate::flat::{self, FlatExchange};
 use crate::interpret::Interpreter;
-use crate::point::{self, RecvOperation, SendOperation};
 use crate::{Call, Error};
 use rlaunch_wire::notice::{Left, Notice, NoticeKind};
 
@@ -149,44 +148,6 @@ impl Core {
         Ok(())
     }
 
-    /// # Safety
-    /// As [`crate::Communicator::send`].
-    pub(crate) unsafe fn send(
-        &mut self,
-        buffer: *const u8,
-        count: usize,
-        dtype: DType,
-        to: u32,
-        tag: u32,
-    ) -> Result<(), Error> {
-        self.check_rank("receiver", to)?;
-        bytes(count, dtype)?;
-        let call = point::descriptor(self, Collective::Send, to, dtype, count);
-        self.check(&call)?;
-        // SAFETY: as the caller vouches; the operation ends within this call.
-        let mut operation = unsafe { SendOperation::new(self, call, to, tag, buffer)? };
-        self.run(&call, &mut operation)
-    }
-
-    /// # Safety
-    /// As [`crate::Communicator::recv`].
-    pub(crate) unsafe fn recv(
-        &mut self,
-        buffer: *mut u8,
-        count: usize,
-        dtype: DType,
-        from: u32,
-        tag: u32,
-    ) -> Result<(), Error> {
-        self.check_rank("sender", from)?;
-        bytes(count, dtype)?;
-        let call = point::descriptor(self, Collective::Recv, from, dtype, count);
-        self.check(&call)?;
-        // SAFETY: as the caller vouches; the operation ends within this call.
-        let mut operation = unsafe { RecvOperation::new(self, call, from, tag, buffer) };
-        self.run(&call, &mut operation)
-    }
-
     /// A collective whose result lies where its input did.
     ///
     /// # Safety
@@ -300,16 +261,16 @@ impl Core {
         }
         // A poisoned world may have half a message under way; nothing can follow it.
         if poison.is_none() {
-            self.close(Instant::now() + CLOSE_MAX);
+            self.close(&end, Instant::now() + CLOSE_MAX);
         }
         self.control.leave(GOODBYE_MAX);
         poison.map_or(Ok(()), Err)
     }
 
-    fn close(&mut self, deadline: Instant) {
+    fn close(&mut self, end: &Descriptor, deadline: Instant) {
         let mut open: Vec<u32> = (0..self.size()).filter(|rank| *rank != self.rank).collect();
         while !open.is_empty() && Instant::now() < deadline {
-            open.retain(|rank| match self.flush_outbox(*rank, "finalize") {
+            open.retain(|rank| match self.flush_outbox(*rank, end) {
                 Ok(false) => true,
                 Ok(true) => {
                     let connection = self.peers[*rank as usize].connection.as_mut();

@@ -106,6 +106,7 @@ pub(crate) fn connect(config: &Config) -> Result<(Place, Core), Error> {
         scratch: Vec::new(),
         work: Vec::new(),
         done: Vec::new(),
+        points: Default::default(),
     };
     Ok((place, core))
 }

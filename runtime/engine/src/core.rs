@@ -12,7 +12,7 @@ use rlaunch_wire::{Collective, DType, Descriptor, Op};
 
 use crate::control::{ControlLink, Event};
 use crate::health::Watch;
-use crate::point::Mailbox;
+use crate::point::{OperationId, Pair, Points};
 use crate::wait::Pace;
 use crate::{Error, Rank};
 use rlaunch_wire::notice::{Disagreement, Failed, Notice, NoticeKind};
@@ -45,6 +45,7 @@ pub(crate) struct Core {
     pub(crate) work: Vec<u64>,
     /// Flags of the interpreter, kept to be allocated once.
     pub(crate) done: Vec<bool>,
+    pub(crate) points: Points,
 }
 
 /// Another rank (or this one, without a connection).
@@ -60,11 +61,19 @@ pub(crate) struct Peer {
     pub(crate) is_leaving: bool,
     /// Polls without a result since it was seen to have left.
     pub(crate) polls_since_left: u32,
-    /// Control messages between the two ranks that wait for their turn.
-    pub(crate) outbox: VecDeque<Outgoing>,
-    pub(crate) mailbox: Mailbox,
+    /// Messages that wait for their turn, in order.
+    pub(crate) outbox: VecDeque<Queued>,
+    pub(crate) pair: Pair,
     /// The calls that it waits in, as it told; the newest last.
     pub(crate) waits_in: Vec<Descriptor>,
+}
+
+/// A message that waits for its turn.
+#[derive(Debug)]
+pub(crate) struct Queued {
+    pub(crate) message: Outgoing,
+    /// Told when it has been sent.
+    pub(crate) owner: Option<OperationId>,
 }
 
 /// The ranks that share memory with this one.
@@ -88,8 +97,29 @@ impl Peer {
             is_leaving: false,
             polls_since_left: 0,
             outbox: VecDeque::new(),
-            mailbox: Mailbox::default(),
+            pair: Pair::default(),
             waits_in: Vec::new(),
+        }
+    }
+}
+
+impl Queued {
+    /// Without payload.
+    pub(crate) fn control(header: Header) -> Self {
+        let header = Header {
+            length_bytes: 0,
+            ..header
+        };
+        Self {
+            message: Outgoing::new(header, std::ptr::null()),
+            owner: None,
+        }
+    }
+
+    pub(crate) fn of(message: Outgoing, owner: OperationId) -> Self {
+        Self {
+            message,
+            owner: Some(owner),
         }
     }
 }
@@ -203,8 +233,14 @@ impl Core {
 
     /// What a broken connection means. Waits a little for a better word: the launcher knows how a
     /// process ended, and a peer that left may have done so because of a third one.
-    pub(crate) fn explain(&mut self, rank: u32, error: ConnectionError, during: &str) -> Error {
+    pub(crate) fn explain(
+        &mut self,
+        rank: u32,
+        error: ConnectionError,
+        during: &Descriptor,
+    ) -> Error {
         let peer = self.identity(rank);
+        let during = &during.to_string();
         match error {
             ConnectionError::Closed => {
                 self.linger(during);
@@ -291,31 +327,49 @@ impl Core {
     }
 
     /// Sends what waits for this peer; true when nothing is left. Only between messages.
-    pub(crate) fn flush_outbox(&mut self, rank: u32, during: &str) -> Result<bool, Error> {
-        let peer = &mut self.peers[rank as usize];
-        let Some(connection) = &mut peer.connection else {
-            return Ok(true);
-        };
-        while let Some(message) = peer.outbox.front_mut() {
-            // SAFETY: messages of the outbox have no payload.
-            match unsafe { connection.poll_send(message) } {
-                Ok(Progress::Done) => drop(peer.outbox.pop_front()),
+    pub(crate) fn flush_outbox(&mut self, rank: u32, during: &Descriptor) -> Result<bool, Error> {
+        loop {
+            let peer = &mut self.peers[rank as usize];
+            let Some(queued) = peer.outbox.front_mut() else {
+                return Ok(true);
+            };
+            let Some(connection) = &mut peer.connection else {
+                return Ok(true);
+            };
+            // SAFETY: a message with a payload has an owner, whose starter vouches for it until the
+            // owner ends; then the message is abandoned or taken out.
+            match unsafe { connection.poll_send(&mut queued.message) } {
+                Ok(Progress::Done) => {
+                    let owner = queued.owner;
+                    peer.outbox.pop_front();
+                    if let Some(owner) = owner {
+                        self.end_sent(owner);
+                    }
+                }
                 Ok(_) => return Ok(false),
                 // Credits for one that has gone are of no use. Whether its end matters, the
                 // receiving side tells, after what it sent.
-                Err(ConnectionError::Closed) => peer.outbox.clear(),
+                Err(ConnectionError::Closed) if queued.owner.is_none() => {
+                    peer.outbox.pop_front();
+                }
                 Err(error) => return Err(self.explain(rank, error, during)),
             }
         }
-        Ok(true)
     }
 
-    /// Puts a message without payload in line.
-    pub(crate) fn post(&mut self, rank: u32, header: Header) {
-        assert_eq!(header.length_bytes, 0, "the outbox carries no payloads");
-        self.peers[rank as usize]
-            .outbox
-            .push_back(Outgoing::new(header, std::ptr::null()));
+    /// Makes `error` that of a communicator.
+    pub(crate) fn fail_communicator(&mut self, _communicator: u32, error: Error) -> Error {
+        self.fail(error)
+    }
+
+    /// The rank's number in a communicator.
+    pub(crate) fn rank_in(&self, _communicator: u32, rank: u32) -> u32 {
+        rank
+    }
+
+    /// The members of a communicator, as ranks of the world.
+    pub(crate) fn members(&self, _communicator: u32) -> Vec<u32> {
+        (0..self.size()).collect()
     }
 
     /// The scratch buffer, at least this large.

@@ -122,7 +122,7 @@ impl Core {
     /// The peer sends no more. If it said goodbye, that is in the stream; else it died. What came
     /// before and is not yet wanted hides the end for now.
     fn handle_hangup(&mut self, rank: u32, during: &Descriptor) {
-        if let Err(error) = self.next_header(rank, None, during)
+        if let Err(error) = self.next_header(rank, during)
             && !self.peers[rank as usize].has_left
         {
             self.fail(error);

@@ -151,7 +151,7 @@ impl Interpreter {
                 let during = &self.descriptor;
                 if !self.is_ready(segment, step)
                     || (!core.peers[peer as usize].outbox.is_empty()
-                        && !core.flush_outbox(peer, &during.to_string())?)
+                        && !core.flush_outbox(peer, during)?)
                 {
                     break;
                 }
@@ -195,7 +195,7 @@ impl Interpreter {
                 if !self.is_ready(segment, step) {
                     break;
                 }
-                let Some(header) = core.next_header(peer, None, &self.descriptor)? else {
+                let Some(header) = core.next_header(peer, &self.descriptor)? else {
                     break;
                 };
                 let sink = self.sink(core, peer, &header, segment, step)?;
@@ -297,7 +297,7 @@ impl Interpreter {
         peer: u32,
         error: rlaunch_transport::ConnectionError,
     ) -> Error {
-        core.explain(peer, error, &self.descriptor.to_string())
+        core.explain(peer, error, &self.descriptor)
     }
 }
 

@@ -58,6 +58,7 @@ pub use failure::{
     CommunicatorRecord, FlightRecorder, OperationRecord, OperationState, RecorderSettings,
 };
 pub use interrupt::set_interrupt;
+pub use point::{Group, Source, Tag};
 pub use request::{Pending, Persistent, Request, Status};
 pub use rlaunch_wire::{Collective, DType, Descriptor, Op};
 pub use world::{World, init};

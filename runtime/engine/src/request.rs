@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::communicator::Communicator;
 use crate::completion::Completion;
-use crate::{Call, Error};
+use crate::{Call, DType, Error};
 
 /// What is known of a completed operation. Of a receive: where it came from; else all zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -20,6 +20,8 @@ pub struct Status {
     pub tag: u32,
     /// Elements.
     pub count: usize,
+    /// Of a receive or probe.
+    pub dtype: Option<DType>,
 }
 
 /// An operation under way.

@@ -111,6 +111,7 @@ impl<'a> Prepared<'a> {
         let recv = |from| unsafe {
             self.communicator
                 .recv_raw(self.output, count, dtype, from, 0)
+                .map(drop)
         };
         match rank {
             _ if last == 0 => Ok(()),
@@ -134,17 +135,13 @@ impl<'a> Prepared<'a> {
             unsafe { std::ptr::copy(input, output, count * dtype.size_bytes()) };
             return Ok(());
         }
-        // SAFETY: both are valid for `count` elements, and not the same memory.
-        let send = || unsafe { communicator.send_raw(input, count, dtype, to, 0) };
-        // SAFETY: as above.
-        let recv = || unsafe { communicator.recv_raw(output, count, dtype, from, 0) };
-        if communicator.rank().is_multiple_of(2) {
-            send()?;
-            recv()
-        } else {
-            recv()?;
-            send()
-        }
+        let exchange = communicator.group(|group| {
+            // SAFETY: valid for `count` elements until the group has run, and not the input.
+            unsafe { group.recv_raw(output, count, dtype, from, 0) };
+            // SAFETY: valid for `count` elements until the group has run.
+            unsafe { group.send_raw(input, count, dtype, to, 0) };
+        });
+        exchange.map(drop)
     }
 }
 

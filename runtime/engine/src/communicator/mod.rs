@@ -9,8 +9,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rlaunch_wire::DType;
-
 use crate::completion::Completion;
 use crate::engine::Engine;
 use crate::request::{Persistent, Request};
@@ -134,38 +132,6 @@ impl Communicator {
     /// As [`Communicator::start`], for every start.
     pub unsafe fn prepare(&self, call: Call) -> Result<Persistent, Error> {
         Ok(Persistent::new(self.clone(), call))
-    }
-
-    /// # Safety
-    /// `buffer` is valid for reads of `count` elements of `dtype`.
-    pub unsafe fn send_raw(
-        &self,
-        buffer: *const u8,
-        count: usize,
-        dtype: DType,
-        to: u32,
-        tag: u32,
-    ) -> Result<(), Error> {
-        // SAFETY: as this function's caller vouches.
-        let send =
-            |core: &mut crate::core::Core| unsafe { core.send(buffer, count, dtype, to, tag) };
-        self.inner.engine.with(send)
-    }
-
-    /// # Safety
-    /// `buffer` is valid for writes of `count` elements of `dtype`.
-    pub unsafe fn recv_raw(
-        &self,
-        buffer: *mut u8,
-        count: usize,
-        dtype: DType,
-        from: u32,
-        tag: u32,
-    ) -> Result<(), Error> {
-        let recv =
-            // SAFETY: as this function's caller vouches.
-            |core: &mut crate::core::Core| unsafe { core.recv(buffer, count, dtype, from, tag) };
-        self.inner.engine.with(recv)
     }
 }
 

@@ -245,18 +245,6 @@ impl Communicator {
         unsafe { self.run(&call) }
     }
 
-    /// Sends to one rank. Small messages return at once, larger ones when the receiver takes them.
-    pub fn send<T: Element>(&self, buffer: &[T], to: u32, tag: u32) -> Result<(), Error> {
-        // SAFETY: the slice is valid for its length and of T's type.
-        unsafe { self.send_raw(bytes(buffer), buffer.len(), T::DTYPE, to, tag) }
-    }
-
-    /// Receives from one rank the oldest message with this tag, of exactly this length and type.
-    pub fn recv<T: Element>(&self, buffer: &mut [T], from: u32, tag: u32) -> Result<(), Error> {
-        // SAFETY: the slice is valid for its length and of T's type.
-        unsafe { self.recv_raw(bytes_mut(buffer), buffer.len(), T::DTYPE, from, tag) }
-    }
-
     pub(super) fn times(&self, what: &str, len: usize, of: &str, part: usize) -> Result<(), Error> {
         if part.checked_mul(self.size() as usize) == Some(len) {
             return Ok(());

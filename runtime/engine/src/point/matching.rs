@@ -81,6 +81,12 @@ impl<R: PartialEq, M> Matching<R, M> {
         index.is_some_and(|index| self.posted.remove(index).is_some())
     }
 
+    /// Takes the message that `is_it` names.
+    pub(crate) fn remove(&mut self, is_it: impl Fn(&M) -> bool) -> Option<M> {
+        let index = self.kept.iter().position(|(_, message)| is_it(message))?;
+        self.kept.remove(index).map(|(_, message)| message)
+    }
+
     /// Everything kept, oldest first; for the end of a communicator.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = (Envelope, M)> {
         self.kept.drain(..)

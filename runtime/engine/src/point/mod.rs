@@ -1,25 +1,52 @@
-//! Send and recv.
+//! Point to point: send, receive, probe, and groups of them.
 //!
 //! A small message goes at once, on credit: the receiver keeps it until it is asked for, and at
 //! most [`CREDIT_BYTES`] a pair are kept. A larger one, or one past the credit, is announced by a
-//! request and sent when the receiver has granted it, straight into its buffer. So nothing a peer
+//! request and sent when a receive has granted it, straight into its buffer. So nothing a peer
 //! sends can fill this rank's memory, and whatever a call waits for, what peers sent before is
 //! taken from the connection.
+//!
+//! ```text
+//! sender   Eager ─────────────► receiver            Request ────────► posted or kept
+//!                ◄─ Credit, now and then                    ◄──────── Grant
+//!                                                   Granted ────────► the receive's buffer
+//! ```
+//! Messages and receives meet in [`matching`], one for each communicator; a receive takes messages
+//! of its type that are at most as long as its buffer. To this rank itself a message goes straight
+//! from buffer to buffer if its receive is posted; else a blocking send keeps a copy, a started one
+//! waits for the receive.
+//!
+//! | file | what |
+//! |---|---|
+//! | `matching` | which message goes to which receive (pure) |
+//! | `operation` | operations under way, and how they end |
+//! | `send`, `receive` | what starts them |
+//! | `arrive` | what comes from a peer, and where it goes |
+//! | `own` | messages to this rank itself |
+//! | `wait` | waiting for operations, and for messages to probe |
+//! | `group`, `typed` | the calls |
 
+mod arrive;
+mod group;
 mod matching;
-mod recv;
+mod operation;
+mod own;
+mod receive;
 mod send;
+mod typed;
+mod wait;
 
 use std::collections::VecDeque;
 
-use rlaunch_transport::{Header, Incoming, Kind, Progress, Sink};
-use rlaunch_wire::{Collective, DType, Descriptor};
+use rlaunch_transport::{Header, Incoming};
 
-use crate::Error;
-use crate::core::Core;
+use matching::Matching;
+pub(crate) use operation::OperationId;
+use operation::Operations;
+use receive::RecvCall;
+use send::SendCall;
 
-pub(crate) use recv::RecvOperation;
-pub(crate) use send::SendOperation;
+pub use group::Group;
 
 /// Messages up to this size go without asking.
 pub(crate) const EAGER_BYTES_MAX: usize = 16 * 1024;
@@ -27,225 +54,123 @@ pub(crate) const EAGER_BYTES_MAX: usize = 16 * 1024;
 const CREDIT_BYTES: u64 = 256 * 1024;
 /// What an eager message costs besides its bytes, so that empty ones are bounded too.
 const MESSAGE_COST_BYTES: u64 = 256;
+/// Copies that blocking sends to this rank itself may leave behind.
+const OWN_BYTES_MAX: u64 = 1 << 30;
 
-/// Point-to-point state with one peer.
+/// Whose messages a receive takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// Of any rank; the first that arrives.
+    Any,
+    /// Of this rank of the communicator.
+    Rank(u32),
+}
+
+/// Which messages a receive takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tag {
+    /// All of its source.
+    Any,
+    /// Those that were sent with this tag.
+    Is(u32),
+}
+
+impl From<u32> for Source {
+    fn from(rank: u32) -> Self {
+        Self::Rank(rank)
+    }
+}
+
+impl From<u32> for Tag {
+    fn from(tag: u32) -> Self {
+        Self::Is(tag)
+    }
+}
+
+/// Point to point of one rank: what is under way, and what meets on each communicator.
+#[derive(Debug, Default)]
+pub(crate) struct Points {
+    operations: Operations,
+    /// By number; there are few, and the last one used is usually the next.
+    contexts: Vec<(u32, Context)>,
+    recent: usize,
+    /// Calls begun.
+    calls: u64,
+    /// Bytes of messages to this rank itself that wait for their receive.
+    own_bytes: u64,
+}
+
+type Context = Matching<OperationId, Kept>;
+
+/// A message that nobody has asked for.
 #[derive(Debug)]
-pub(crate) struct Mailbox {
-    /// Arrived and not asked for yet, oldest first.
-    unexpected: VecDeque<Unexpected>,
-    storing: Option<(Header, Vec<u64>, Incoming)>,
+enum Kept {
+    /// The bytes of an eager message, in words.
+    Eager(Header, Vec<u64>),
+    Request(Header),
+    /// From this rank: the bytes, as eager ones.
+    OwnCopy(Header, Vec<u64>),
+    /// From this rank: the bytes lie in the send's buffer.
+    Own(Header, OperationId),
+}
+
+/// Point to point with one peer.
+#[derive(Debug)]
+pub(crate) struct Pair {
     credit: u64,
     /// Taken by this rank and not given back yet.
     owed: u64,
+    /// Messages begun to the peer: the number of the next.
     sends: u64,
-    recvs: u64,
-    /// Number of the message that the peer is ready to take.
-    granted: Option<u64>,
+    /// The payload under way.
+    taking: Option<Taking>,
+    /// Sends whose request is out, oldest first.
+    asking: VecDeque<(u64, OperationId)>,
+    /// Receives that have granted, oldest first.
+    granted: VecDeque<(u64, OperationId)>,
 }
 
 #[derive(Debug)]
-struct Unexpected {
+struct Taking {
     header: Header,
-    /// The bytes of an eager message, in words; nothing for a request.
-    body: Vec<u64>,
+    incoming: Incoming,
+    to: Destination,
 }
 
-impl Default for Mailbox {
+#[derive(Debug)]
+enum Destination {
+    Receive(OperationId),
+    Keep(Vec<u64>),
+    Nobody,
+}
+
+impl Default for Pair {
     fn default() -> Self {
         Self {
-            unexpected: VecDeque::new(),
-            storing: None,
             credit: CREDIT_BYTES,
             owed: 0,
             sends: 0,
-            recvs: 0,
-            granted: None,
+            taking: None,
+            asking: VecDeque::new(),
+            granted: VecDeque::new(),
         }
+    }
+}
+
+impl Points {
+    /// The communicator's messages and receives; made when first asked for.
+    fn context(&mut self, communicator: u32) -> &mut Context {
+        let is_recent = |(id, _): &(u32, Context)| *id == communicator;
+        if !self.contexts.get(self.recent).is_some_and(is_recent) {
+            self.recent = self.contexts.iter().position(is_recent).unwrap_or_else(|| {
+                self.contexts.push((communicator, Context::default()));
+                self.contexts.len() - 1
+            });
+        }
+        &mut self.contexts[self.recent].1
     }
 }
 
 fn cost(length_bytes: u64) -> u64 {
     length_bytes + MESSAGE_COST_BYTES
 }
-
-impl Core {
-    /// The next header from `rank` that its caller must take the payload of: a collective's, a
-    /// granted message's, or an eager one's with the wanted tag. All else is dealt with here.
-    pub(crate) fn next_header(
-        &mut self,
-        rank: u32,
-        wanted_tag: Option<u32>,
-        call: &Descriptor,
-    ) -> Result<Option<Header>, Error> {
-        loop {
-            if !self.store(rank, call)? {
-                return Ok(None);
-            }
-            let peer = &mut self.peers[rank as usize];
-            let connection = peer.connection.as_mut().expect("only peers have headers");
-            let header = match connection.poll_header() {
-                Ok(Some(header)) => header,
-                Ok(None) => return Ok(None),
-                Err(error) => return Err(self.explain(rank, error, &call.to_string())),
-            };
-            match header.kind {
-                Kind::Collective | Kind::Granted => return Ok(Some(header)),
-                Kind::Eager if wanted_tag == Some(header.tag) => return Ok(Some(header)),
-                Kind::Eager => self.begin_store(rank, header)?,
-                Kind::Request | Kind::Grant | Kind::Credit => {
-                    self.take_control(rank, header, call)?;
-                }
-                Kind::Leave => {
-                    self.take_control(rank, header, call)?;
-                    // Only the stream's end follows.
-                    return Ok(None);
-                }
-            }
-        }
-    }
-
-    fn take_control(&mut self, rank: u32, header: Header, call: &Descriptor) -> Result<(), Error> {
-        let peer = &mut self.peers[rank as usize];
-        let connection = peer.connection.as_mut().expect("its header was just read");
-        let mut nothing = Incoming::new(Sink::Copy {
-            to: std::ptr::null_mut(),
-            streaming: false,
-        });
-        if header.length_bytes != 0 {
-            let cause = String::from("a control message with a payload");
-            return Err(Error::Connection {
-                peer: peer.identity.clone(),
-                cause,
-            });
-        }
-        // SAFETY: the message is empty.
-        if let Err(error) = unsafe { connection.poll_payload(&mut nothing) } {
-            return Err(self.explain(rank, error, &call.to_string()));
-        }
-        match header.kind {
-            Kind::Request => {
-                peer.mailbox.unexpected.push_back(Unexpected {
-                    header,
-                    body: Vec::new(),
-                });
-            }
-            Kind::Grant => peer.mailbox.granted = Some(header.descriptor.sequence),
-            Kind::Credit => {
-                peer.mailbox.credit = peer
-                    .mailbox
-                    .credit
-                    .saturating_add(header.descriptor.count)
-                    .min(CREDIT_BYTES);
-            }
-            Kind::Leave => peer.has_left = true,
-            Kind::Collective | Kind::Eager | Kind::Granted => {}
-        }
-        Ok(())
-    }
-
-    fn begin_store(&mut self, rank: u32, header: Header) -> Result<(), Error> {
-        let peer = &mut self.peers[rank as usize];
-        if header.length_bytes > EAGER_BYTES_MAX as u64 {
-            let cause = format!("an eager message of {} bytes", header.length_bytes);
-            return Err(Error::Connection {
-                peer: peer.identity.clone(),
-                cause,
-            });
-        }
-        let mut body = vec![0u64; (header.length_bytes as usize).div_ceil(8)];
-        let to = body.as_mut_ptr().cast();
-        let incoming = Incoming::new(Sink::Copy {
-            to,
-            streaming: false,
-        });
-        peer.mailbox.storing = Some((header, body, incoming));
-        Ok(())
-    }
-
-    /// Goes on with an eager message being stored; false while it is not all here.
-    fn store(&mut self, rank: u32, call: &Descriptor) -> Result<bool, Error> {
-        let peer = &mut self.peers[rank as usize];
-        let Some((header, body, mut incoming)) = peer.mailbox.storing.take() else {
-            return Ok(true);
-        };
-        let connection = peer.connection.as_mut().expect("it is receiving");
-        // SAFETY: the body was made for the header's length, and moves do not move its heap.
-        match unsafe { connection.poll_payload(&mut incoming) } {
-            Ok(Progress::Done) => {
-                peer.mailbox
-                    .unexpected
-                    .push_back(Unexpected { header, body });
-                Ok(true)
-            }
-            Ok(_) => {
-                peer.mailbox.storing = Some((header, body, incoming));
-                Ok(false)
-            }
-            Err(error) => Err(self.explain(rank, error, &call.to_string())),
-        }
-    }
-
-    /// Gives credit back once it is worth a message.
-    fn give_back(&mut self, rank: u32, bytes: u64, call: &Descriptor) -> Result<(), Error> {
-        let mailbox = &mut self.peers[rank as usize].mailbox;
-        if rank == self.rank {
-            mailbox.credit += bytes;
-            return Ok(());
-        }
-        mailbox.owed += bytes;
-        if mailbox.owed >= CREDIT_BYTES / 2 {
-            let count = std::mem::take(&mut mailbox.owed);
-            let header = control(Descriptor { count, ..*call }, Kind::Credit, 0);
-            self.post(rank, header);
-        }
-        Ok(())
-    }
-
-    /// Takes what other peers have sent, so that none of them is held up by this rank's wait.
-    fn drain_others(&mut self, except: u32, call: &Descriptor) -> Result<(), Error> {
-        for rank in 0..self.size() {
-            if rank != except && rank != self.rank && !self.peers[rank as usize].has_left {
-                self.next_header(rank, None, call)?;
-                self.flush_outbox(rank, &call.to_string())?;
-            }
-        }
-        Ok(())
-    }
-}
-
-fn control(descriptor: Descriptor, kind: Kind, tag: u32) -> Header {
-    Header {
-        descriptor,
-        length_bytes: 0,
-        tag,
-        kind,
-    }
-}
-
-/// Descriptor of a point-to-point call; numbered per pair and direction.
-pub(crate) fn descriptor(
-    core: &Core,
-    collective: Collective,
-    peer: u32,
-    dtype: DType,
-    count: usize,
-) -> Descriptor {
-    let mailbox = &core.peers[peer as usize].mailbox;
-    let sequence = if collective == Collective::Send {
-        mailbox.sends
-    } else {
-        mailbox.recvs
-    };
-    Descriptor {
-        communicator: 0,
-        sequence,
-        collective,
-        dtype,
-        op: None,
-        root: peer,
-        count: count as u64,
-    }
-}
-
-/// Polls without progress between two looks at peers that are not part of the call.
-const IDLE_POLLS_PER_DRAIN: u32 = 32;

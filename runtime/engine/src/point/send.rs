@@ -1,147 +1,162 @@
-//! One send: eager on credit, else by request and grant.
+//! Starting a send: eager on credit, else by request and grant.
+
+use std::sync::Arc;
 
 use rlaunch_transport::{Header, Kind, Outgoing, Progress};
 use rlaunch_wire::Descriptor;
 
-use super::{EAGER_BYTES_MAX, IDLE_POLLS_PER_DRAIN, Unexpected, cost};
+use super::matching::Pattern;
+use super::operation::{OperationId, PointOperation, Stage, Started};
+use super::{EAGER_BYTES_MAX, cost};
 use crate::Error;
-use crate::core::Core;
-use crate::wait::{Awaited, Operation};
+use crate::completion::Completion;
+use crate::core::{Core, Queued};
+use crate::request::Status;
 
+/// A send as called. `to` is a rank of the world.
 #[derive(Debug)]
-pub(crate) struct SendOperation {
-    to: u32,
-    call: Descriptor,
-    message: Outgoing,
-    stage: SendStage,
-    idle_polls: u32,
+pub(crate) struct SendCall {
+    pub(crate) call: Descriptor,
+    pub(crate) to: u32,
+    pub(crate) tag: u32,
+    pub(crate) payload: *const u8,
+    /// The caller waits for it at once, and for nothing before it.
+    pub(crate) is_blocking: bool,
+    pub(crate) completion: Option<Arc<Completion>>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SendStage {
-    /// For the grant of the message of this number.
-    Asking(u64),
-    Sending,
-    Done,
-}
+// SAFETY: the pointer is followed only while the send is under way, for which its starter vouches.
+unsafe impl Send for SendCall {}
 
-impl SendOperation {
-    /// # Safety
-    /// `payload` is valid for reads of the call's elements until the operation is done or dropped.
-    pub(crate) unsafe fn new(
-        core: &mut Core,
-        call: Descriptor,
-        to: u32,
-        tag: u32,
-        payload: *const u8,
-    ) -> Result<Self, Error> {
-        let length_bytes = call.count * call.dtype.size_bytes() as u64;
-        let mailbox = &mut core.peers[to as usize].mailbox;
-        let is_eager =
-            length_bytes <= EAGER_BYTES_MAX as u64 && mailbox.credit >= cost(length_bytes);
-        let number = mailbox.sends;
-        let header = |kind| Header {
-            descriptor: call,
+impl SendCall {
+    pub(super) fn length_bytes(&self) -> u64 {
+        self.call.count * self.call.dtype.size_bytes() as u64
+    }
+
+    pub(super) fn header(&self, kind: Kind, number: u64) -> Header {
+        let root = 0;
+        let descriptor = Descriptor {
+            sequence: number,
+            root,
+            ..self.call
+        };
+        let length_bytes = match kind {
+            Kind::Request => 0,
+            _ => self.length_bytes(),
+        };
+        Header {
+            descriptor,
             length_bytes,
-            tag,
+            tag: self.tag,
             kind,
-        };
-        if to == core.rank {
-            if !is_eager {
-                return Err(Error::Argument(format!(
-                    "a send of {length_bytes} bytes to this rank itself would wait for ever: \
-                     receive what was sent before, and keep single messages under \
-                     {EAGER_BYTES_MAX} bytes"
-                )));
-            }
-            let mut body = vec![0u64; (length_bytes as usize).div_ceil(8)];
-            // SAFETY: the caller vouches for the payload; the body has room.
-            unsafe {
-                let to = body.as_mut_ptr().cast();
-                std::ptr::copy_nonoverlapping(payload, to, length_bytes as usize);
-            }
-            mailbox.unexpected.push_back(Unexpected {
-                header: header(Kind::Eager),
-                body,
-            });
         }
-        mailbox.sends += 1;
-        let kind = if is_eager { Kind::Eager } else { Kind::Granted };
-        let message = Outgoing::new(header(kind), payload);
-        let stage = match (to == core.rank, is_eager) {
-            (true, _) => SendStage::Done,
-            (false, true) => SendStage::Sending,
-            (false, false) => SendStage::Asking(number),
-        };
-        if is_eager {
-            mailbox.credit -= cost(length_bytes);
-        } else {
-            let request = Header {
-                length_bytes: 0,
-                ..header(Kind::Request)
-            };
-            core.post(to, request);
-        }
-        Ok(Self {
-            to,
-            call,
-            message,
+    }
+
+    pub(super) fn into_operation(self, stage: Stage) -> PointOperation {
+        PointOperation {
+            call: self.call,
+            pattern: Pattern {
+                source: Some(self.to),
+                tag: Some(self.tag),
+            },
+            buffer: self.payload.cast_mut(),
             stage,
-            idle_polls: 0,
-        })
+            completion: self.completion,
+        }
     }
 }
 
-impl Operation for SendOperation {
-    fn poll(&mut self, core: &mut Core) -> Result<Progress, Error> {
-        if self.stage == SendStage::Done {
-            return Ok(Progress::Done);
+impl Core {
+    /// # Safety
+    /// The payload is valid for reads of the call's elements and unchanged until the operation
+    /// ends.
+    pub(crate) unsafe fn start_send(&mut self, send: SendCall) -> Result<Started, Error> {
+        if send.to == self.rank {
+            // SAFETY: as the caller vouches.
+            return unsafe { self.start_own(send) };
         }
-        // The peer's grant, and what it sent before. First, since a peer that can't get rid of its
-        // messages would not take ours.
-        core.next_header(self.to, None, &self.call)?;
-        if !self.message.is_begun() && !core.flush_outbox(self.to, &self.call.to_string())? {
-            return Ok(Progress::Idle);
+        let (to, length_bytes) = (send.to, send.length_bytes());
+        let peer = &mut self.peers[to as usize];
+        let number = peer.pair.sends;
+        peer.pair.sends += 1;
+        if length_bytes > EAGER_BYTES_MAX as u64 || peer.pair.credit < cost(length_bytes) {
+            let request = send.header(Kind::Request, number);
+            let id = self
+                .points
+                .operations
+                .insert(send.into_operation(Stage::Asking(to)));
+            let peer = &mut self.peers[to as usize];
+            peer.pair.asking.push_back((number, id));
+            peer.outbox.push_back(Queued::control(request));
+            return Ok(Started::Waits(id));
         }
-        let mailbox = &mut core.peers[self.to as usize].mailbox;
-        if let SendStage::Asking(number) = self.stage
-            && mailbox.granted == Some(number)
+        peer.pair.credit -= cost(length_bytes);
+        let mut message = Outgoing::new(send.header(Kind::Eager, number), send.payload);
+        if peer.outbox.is_empty()
+            && let Some(connection) = &mut peer.connection
         {
-            mailbox.granted = None;
-            self.stage = SendStage::Sending;
-        }
-        if self.stage == SendStage::Sending {
-            let connection = core.peers[self.to as usize].connection.as_mut();
-            let connection = connection.expect("self-sends end at once");
-            // SAFETY: `new`'s caller vouches for the payload.
-            match unsafe { connection.poll_send(&mut self.message) } {
+            // SAFETY: the caller vouches for the payload.
+            match unsafe { connection.poll_send(&mut message) } {
                 Ok(Progress::Done) => {
-                    self.stage = SendStage::Done;
-                    return Ok(Progress::Done);
+                    if let Some(completion) = send.completion {
+                        completion.complete(Ok(Status::default()));
+                    }
+                    return Ok(Started::Done(Status::default()));
                 }
-                Ok(Progress::Moved) => return Ok(Progress::Moved),
-                Ok(Progress::Idle) => {}
-                Err(error) => return Err(core.explain(self.to, error, &self.call.to_string())),
+                Ok(_) => {}
+                Err(error) => return Err(self.explain(to, error, &send.call)),
             }
         }
-        self.idle_polls += 1;
-        if self.idle_polls.is_multiple_of(IDLE_POLLS_PER_DRAIN) {
-            core.drain_others(self.to, &self.call)?;
-        }
-        Ok(Progress::Idle)
+        let id = self
+            .points
+            .operations
+            .insert(send.into_operation(Stage::Queued(to)));
+        let outbox = &mut self.peers[to as usize].outbox;
+        outbox.push_back(Queued::of(message, id));
+        Ok(Started::Waits(id))
     }
 
-    fn awaited(&self, _core: &Core) -> Vec<Awaited> {
-        match self.stage {
-            SendStage::Done => Vec::new(),
-            SendStage::Asking(_) => vec![Awaited {
-                rank: self.to,
-                to_send: false,
-            }],
-            SendStage::Sending => vec![Awaited {
-                rank: self.to,
-                to_send: true,
-            }],
+    /// The receiver of a request is ready.
+    pub(super) fn send_granted(&mut self, rank: u32, grant: Header) {
+        let peer = &mut self.peers[rank as usize];
+        let number = grant.descriptor.sequence;
+        let asking = &mut peer.pair.asking;
+        let index = asking.iter().position(|(asks, _)| *asks == number);
+        let Some((_, id)) = index.and_then(|index| asking.remove(index)) else {
+            // It was given up; its communicator has failed, and the receiver learns of that.
+            return;
+        };
+        let Some(operation) = self.points.operations.find(id) else {
+            return;
+        };
+        operation.stage = Stage::Queued(rank);
+        let size_bytes = operation.call.dtype.size_bytes() as u64;
+        let header = Header {
+            kind: Kind::Granted,
+            length_bytes: operation.call.count * size_bytes,
+            ..grant
+        };
+        let message = Outgoing::new(header, operation.buffer);
+        peer.outbox.push_back(Queued::of(message, id));
+    }
+
+    /// The payload is its user's again: what has not left goes out as filler, or not at all.
+    pub(super) fn abandon_send(&mut self, rank: u32, id: OperationId) {
+        let outbox = &mut self.peers[rank as usize].outbox;
+        let Some(index) = outbox.iter().position(|queued| queued.owner == Some(id)) else {
+            return;
+        };
+        if outbox[index].message.is_begun() {
+            outbox[index].message.abandon();
+            outbox[index].owner = None;
+            return;
+        }
+        let Some(queued) = outbox.remove(index) else {
+            return;
+        };
+        if queued.message.header.kind == Kind::Eager {
+            let pair = &mut self.peers[rank as usize].pair;
+            pair.credit += cost(queued.message.header.length_bytes);
         }
     }
 }
