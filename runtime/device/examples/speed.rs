@@ -1,7 +1,7 @@
-//! How fast the kernels are: `cargo run -p rlaunch-device --example speed [BYTES]`.
+//! How fast the kernels are: `cargo run -p rlaunch-device --example speed [BYTES [TYPE]]`.
 //!
-//! For every type and operation: GB/s of operands read and results written, in buffers of BYTES
-//! (64 KiB unless given: first-level and second-level cache), the best of some rounds.
+//! For every type, or one, and every operation: GB/s of operands read and results written, in buffers
+//! of BYTES (64 KiB unless given: first-level and second-level cache), the best of some rounds.
 
 use std::time::{Duration, Instant};
 
@@ -12,14 +12,19 @@ const ROUNDS: usize = 7;
 const ROUND_MIN: Duration = Duration::from_millis(2);
 
 fn main() {
-    let argument = std::env::args().nth(1);
-    let bytes = argument.map_or(64 << 10, |text| text.parse().expect("BYTES is a number"));
-    let buffers: Vec<Vec<u8>> = (0..9).map(|_| vec![0; bytes]).collect();
+    let mut arguments = std::env::args().skip(1);
+    let bytes = arguments
+        .next()
+        .map_or(64 << 10, |text| text.parse().expect("BYTES is a number"));
+    let only = arguments.next();
+    // Not zeros, which would all be one page.
+    let buffers: Vec<Vec<u8>> = (0..9).map(|_| vec![1; bytes]).collect();
     let inputs: Vec<*const u8> = buffers[1..].iter().map(|buffer| buffer.as_ptr()).collect();
     let dst = buffers[0].as_ptr().cast_mut();
     println!("GB/s, {bytes} bytes a buffer");
     println!("{:16}{:>12}{:>9}{:>9}{:>9}", "", "", "2 inputs", "4", "8");
-    for &dtype in DType::ALL {
+    let is_wanted = |dtype: &&DType| only.as_ref().is_none_or(|name| dtype.name() == name);
+    for &dtype in DType::ALL.iter().filter(is_wanted) {
         for &op in Op::ALL {
             if !op.serves(dtype) || matches!(op, Op::User | Op::PremulSum) {
                 continue;
