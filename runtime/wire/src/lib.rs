@@ -9,6 +9,7 @@ pub mod environment;
 pub mod handshake;
 pub mod limits;
 pub mod notice;
+pub mod owner;
 pub mod rank;
 
 pub use codes::{Collective, DType, Kind, Op};

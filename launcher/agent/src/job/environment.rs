@@ -8,46 +8,12 @@ use std::path::Path;
 
 use rlaunch_control::v1::EnvVar;
 use rlaunch_wire::environment::RLAUNCH_AGENT;
+use rlaunch_wire::owner::owner;
 
 pub(crate) type Environment = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Searched where the environment has no PATH.
 pub(crate) const PATH_DEFAULT: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
-
-/// What the login environment must not pass on: how the agent was reached, and another launcher's
-/// word on which task this is, with which every rank would believe to be that one.
-const LOGIN_DROPPED: &[&str] = &[
-    "SSH_*",
-    "_",
-    "OLDPWD",
-    "RANK",
-    "WORLD_SIZE",
-    "LOCAL_RANK",
-    "LOCAL_WORLD_SIZE",
-    "GROUP_RANK",
-    "GROUP_WORLD_SIZE",
-    "NODE_RANK",
-    "ROLE_*",
-    "MASTER_ADDR",
-    "MASTER_PORT",
-    "TORCHELASTIC_*",
-    "OMPI_*",
-    "PMI_*",
-    "PMIX_*",
-    "MPI_LOCAL*",
-    "RLAUNCH_AGENT",
-    "RLAUNCH_JOB_ID",
-    "RLAUNCH_SECRET",
-    "RLAUNCH_PORT",
-    "SLURM_PROCID",
-    "SLURM_LOCALID",
-    "SLURM_NODEID",
-    "SLURM_NTASKS",
-    "SLURM_NPROCS",
-    "SLURM_TASK_PID",
-    "SLURM_GTIDS",
-    "SLURM_STEP*",
-];
 
 /// What all ranks of this host have in common.
 pub(crate) struct Common<'a> {
@@ -61,10 +27,13 @@ pub(crate) struct Common<'a> {
     pub(crate) directory: &'a [u8],
 }
 
-/// The login environment without what [`LOGIN_DROPPED`] says.
+/// The login environment without what tells how the agent was reached, and without another launcher's
+/// word on which task this is.
 pub(crate) fn login(all: impl Iterator<Item = (Vec<u8>, Vec<u8>)>) -> Environment {
-    all.filter(|(name, _)| !LOGIN_DROPPED.iter().any(|pattern| matches(pattern, name)))
-        .collect()
+    let is_the_logins_own = |name: &[u8]| {
+        matches!(name, b"_" | b"OLDPWD") || name.starts_with(b"SSH_") || owner(name).is_some()
+    };
+    all.filter(|(name, _)| !is_the_logins_own(name)).collect()
 }
 
 pub(crate) fn of_rank(common: &Common<'_>, own: &[EnvVar]) -> Environment {
@@ -117,13 +86,6 @@ fn merged_path(launcher: &[u8], login: Option<&Vec<u8>>) -> Vec<u8> {
         }
     }
     folders.join(&b':')
-}
-
-fn matches(pattern: &str, name: &[u8]) -> bool {
-    match pattern.strip_suffix('*') {
-        Some(prefix) => name.starts_with(prefix.as_bytes()),
-        None => name == pattern.as_bytes(),
-    }
 }
 
 #[cfg(test)]

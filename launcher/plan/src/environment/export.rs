@@ -1,8 +1,8 @@
 //! `-x NAME` and `-x NAME=VALUE`.
 
+use rlaunch_wire::owner::is_set_for_each_rank;
 use thiserror::Error;
 
-use super::names;
 use crate::text::show;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl Export {
                 name,
             });
         }
-        if names::is_set_for_each_rank(name) {
+        if is_set_for_each_rank(name) {
             let hint = match name {
                 b"MASTER_ADDR" => "--master-addr ADDRESS",
                 b"MASTER_PORT" => "--master-port PORT",
