@@ -1,6 +1,6 @@
 //! Which send meets which receive.
 
-use super::Violation;
+use super::{Violation, classes};
 use crate::{Action, Program, Slice};
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ struct Channel {
 }
 
 impl Matches {
-    /// Matches by order of steps; an error where one side has more, or covers other chunks. Ranks in
+    /// Matches by order of steps; an error where one side has more, or of another length. Ranks in
     /// the programs must exist.
     pub fn of(programs: &[Program]) -> Result<Self, Violation> {
         let mut partners: Vec<Vec<Option<Partner>>> = programs
@@ -54,7 +54,9 @@ impl Matches {
             }
             let mut previous_recv = None;
             for ((send, sent), (recv, received)) in channel.sends.iter().zip(&channel.receives) {
-                if !sent.same_chunks(received) {
+                let sent = classes(&programs[from as usize], *sent);
+                let received = classes(&programs[to as usize], *received);
+                if !sent.eq(received) {
                     return Err(Violation::MatchDiffers {
                         from: from as usize,
                         send: send.step as usize,
@@ -109,9 +111,9 @@ fn at(partners: &mut [Vec<Option<Partner>>], place: Place) -> &mut Option<Partne
 fn channels(programs: &[Program]) -> BTreeMap<(u32, u32), Channel> {
     let mut channels: BTreeMap<(u32, u32), Channel> = BTreeMap::new();
     for (rank, program) in (0..).zip(programs) {
-        for (step, action) in (0..).zip(program.steps.iter().map(|step| step.action)) {
+        for (step, action) in (0..).zip(program.steps.iter().map(|step| &step.action)) {
             let place = Place { rank, step };
-            match action {
+            match *action {
                 Action::Send { to, from } => {
                     channels
                         .entry((rank, to))
@@ -126,7 +128,7 @@ fn channels(programs: &[Program]) -> BTreeMap<(u32, u32), Channel> {
                         .receives
                         .push((place, to));
                 }
-                Action::Copy { .. } => {}
+                Action::Copy { .. } | Action::Reduce { .. } => {}
             }
         }
     }

@@ -1,23 +1,25 @@
 //! Judges the programs of all ranks together: may any engine run them, and is the result right?
 //!
-//! 1. [`structure`]: indexes and ranks exist; slices of a step cover the same chunks.
-//! 2. [`matching`]: the k-th send from a to b meets the k-th receive of b from a, over the same chunks.
-//! 3. [`hazards`]: two steps of a rank that touch the same memory, one of them writing, are ordered.
+//! 1. [`structure`]: indexes and ranks exist; slices of a step are of one length.
+//! 2. [`matching`]: the k-th send from a to b meets the k-th receive of b from a, of the same length.
+//! 3. [`hazards`]: two steps of a rank that touch the same memory, one of them writing, are ordered;
+//!    also when the call is in place.
 //! 4. [`symbolic`]: run with sends that last until they are received, nothing stays waiting, and every
-//!    rank ends with each contribution exactly once.
+//!    rank ends with each contribution exactly once, in its place, and where it matters in the order
+//!    of ranks; once with buffers apart and once in place.
 //!
 //! Programs without hazards compute the same in every order that their edges allow, and so do their
 //! matches, so one run of step 4 stands for all.
 
 mod hazards;
 mod matching;
+mod ranks;
 mod structure;
 mod symbolic;
 
 pub use matching::{Matches, Place};
 
-use crate::Program;
-use rlaunch_wire::Collective;
+use crate::{Buffer, Program, Slice};
 
 /// Why programs may not run. A step is named by its rank and its index in that rank's program.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -33,16 +35,18 @@ pub enum Violation {
     NoSuchPeer { rank: usize, step: usize, peer: u32 },
     #[error("rank {rank} step {step}: a slice ends past the last chunk")]
     PastTheEnd { rank: usize, step: usize },
-    #[error("rank {rank} step {step}: slices cover different chunks")]
+    #[error("rank {rank} step {step}: its slices are of different lengths")]
     SlicesDiffer { rank: usize, step: usize },
-    #[error("rank {rank} step {step}: uses scratch, which the program does not ask for")]
-    ScratchNotAskedFor { rank: usize, step: usize },
-    #[error("rank {rank} cuts the vector in {chunks} chunks, rank 0 in {expected}")]
-    ChunksDiffer {
+    #[error("rank {rank} step {step}: writes the input")]
+    WritesInput { rank: usize, step: usize },
+    #[error("rank {rank} cuts the vector in {cut} parts, rank 0 in {expected}")]
+    CutDiffers {
         rank: usize,
-        chunks: u32,
+        cut: u32,
         expected: u32,
     },
+    #[error("rank {rank} has the program of rank {of_rank}, or of another call than rank 0's")]
+    NotItsProgram { rank: usize, of_rank: u32 },
     #[error("rank {from} sends {sends} messages to rank {to}, which receives {receives}")]
     Unmatched {
         from: usize,
@@ -50,7 +54,7 @@ pub enum Violation {
         sends: usize,
         receives: usize,
     },
-    #[error("rank {from} step {send} meets rank {to} step {recv}, but they cover different chunks")]
+    #[error("rank {from} step {send} meets rank {to} step {recv}, but they are of different lengths")]
     MatchDiffers {
         from: usize,
         send: usize,
@@ -65,14 +69,26 @@ pub enum Violation {
     },
     #[error("rank {rank} step {step} waits for ever")]
     Deadlock { rank: usize, step: usize },
-    #[error("rank {rank} step {step}: chunk {chunk} is read before anything was written there")]
+    #[error("rank {rank} step {step}: chunk {chunk} is read while nothing is written there")]
     ReadUndefined {
         rank: usize,
         step: usize,
         chunk: u32,
     },
-    #[error("rank {rank} step {step}: a contribution enters chunk {chunk} twice")]
+    #[error("rank {rank} step {step}: a contribution enters a sum twice, in chunk {chunk} of it")]
     Twice {
+        rank: usize,
+        step: usize,
+        chunk: u32,
+    },
+    #[error("rank {rank} step {step}: different parts are summed, in chunk {chunk} of the slice")]
+    MixesParts {
+        rank: usize,
+        step: usize,
+        chunk: u32,
+    },
+    #[error("rank {rank} step {step}: the order of ranks is lost, in chunk {chunk} of the slice")]
+    OutOfOrder {
         rank: usize,
         step: usize,
         chunk: u32,
@@ -83,203 +99,33 @@ pub enum Violation {
     LeavesEarly { rank: usize },
 }
 
-/// Checks the programs of ranks 0, 1, … of one world. `root` counts for broadcast alone.
+/// Checks the programs of ranks 0, 1, … of one call.
 ///
 /// # Panics
-/// If there is no program, or `collective` is `Send` or `Recv`.
-pub fn check(collective: Collective, root: u32, programs: &[Program]) -> Result<(), Violation> {
+/// If there is no program.
+pub fn check(programs: &[Program]) -> Result<(), Violation> {
     assert!(!programs.is_empty(), "a world has at least one rank");
+    let spec = programs[0].spec;
+    for (rank, program) in programs.iter().enumerate() {
+        if program.spec != spec || program.rank as usize != rank {
+            let of_rank = program.rank;
+            return Err(Violation::NotItsProgram { rank, of_rank });
+        }
+    }
     structure::check(programs)?;
     let matches = Matches::of(programs)?;
     hazards::check(programs)?;
-    symbolic::check(collective, root, programs, &matches)
+    symbolic::check(spec, programs, &matches, false)?;
+    symbolic::check(spec, programs, &matches, true)
+}
+
+/// Numbers for the lengths of a slice's chunks.
+fn classes(program: &Program, slice: Slice) -> impl Iterator<Item = u64> {
+    slice.range().map(move |chunk| match slice.buffer {
+        Buffer::Scratch => program.spec.part_class(program.scratch[chunk as usize]),
+        buffer => program.spec.length_class(program.rank, buffer, chunk),
+    })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Action, Algorithm, Buffer, Slice, program};
-
-    fn programs(collective: Collective, algorithm: Algorithm, world: u32) -> Vec<Program> {
-        (0..world)
-            .map(|rank| program(collective, algorithm, world, rank, 0))
-            .collect()
-    }
-
-    fn all_reduce(algorithm: Algorithm, world: u32) -> Vec<Program> {
-        programs(Collective::AllReduce, algorithm, world)
-    }
-
-    /// Every algorithm, in every world up to 33 and some beyond a machine word of ranks.
-    #[test]
-    fn all_algorithms_are_right() {
-        for world in (1..34).chain([48, 64, 65, 100]) {
-            for &collective in &Collective::ALL[..5] {
-                for &algorithm in Algorithm::ALL.iter().filter(|one| one.serves(collective)) {
-                    let roots = if collective == Collective::Broadcast {
-                        world
-                    } else {
-                        1
-                    };
-                    for root in 0..roots {
-                        let programs: Vec<_> = (0..world)
-                            .map(|rank| program(collective, algorithm, world, rank, root))
-                            .collect();
-                        if let Err(violation) = check(collective, root, &programs) {
-                            panic!("{collective} by {algorithm}, {world} ranks: {violation}");
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_world_of_one_does_nothing() {
-        for &collective in &Collective::ALL[..5] {
-            for &algorithm in Algorithm::ALL.iter().filter(|one| one.serves(collective)) {
-                assert!(program(collective, algorithm, 1, 0, 0).steps.is_empty());
-            }
-        }
-    }
-
-    /// Each single edge of the recursive doubling is needed: dropping one is found.
-    #[test]
-    fn a_dropped_edge_is_a_hazard() {
-        let good = all_reduce(Algorithm::RecursiveDoubling, 5);
-        let mut dropped = 0;
-        for rank in 0..good.len() {
-            for step in 0..good[rank].steps.len() {
-                for edge in 0..good[rank].steps[step].after.len() {
-                    let mut bad = good.clone();
-                    bad[rank].steps[step].after.remove(edge);
-                    let verdict = check(Collective::AllReduce, 0, &bad);
-                    // An edge may be implied by a chain of others; then nothing is lost.
-                    if let Err(violation) = verdict {
-                        assert!(matches!(violation, Violation::Hazard { .. }), "{violation}");
-                        dropped += 1;
-                    }
-                }
-            }
-        }
-        assert!(dropped > 10, "only {dropped} dropped edges were found");
-    }
-
-    #[test]
-    fn a_dropped_message_is_unmatched() {
-        let mut bad = all_reduce(Algorithm::Ring, 3);
-        bad[1].steps.pop();
-        let verdict = check(Collective::AllReduce, 0, &bad);
-        assert!(
-            matches!(verdict, Err(Violation::Unmatched { .. })),
-            "{verdict:?}"
-        );
-    }
-
-    /// Two ranks that first send, then receive into other memory, block each other.
-    #[test]
-    fn sends_that_wait_for_each_other_are_a_deadlock() {
-        let mut bad = all_reduce(Algorithm::RecursiveDoubling, 2);
-        for program in &mut bad {
-            program.steps[1].after = vec![0];
-        }
-        let verdict = check(Collective::AllReduce, 0, &bad);
-        assert!(
-            matches!(verdict, Err(Violation::Deadlock { .. })),
-            "{verdict:?}"
-        );
-    }
-
-    #[test]
-    fn a_contribution_taken_twice_is_found() {
-        let mut bad = all_reduce(Algorithm::Ring, 2);
-        let output = |chunk| Slice::new(Buffer::Output, chunk, 1);
-        // The gathered chunk is added instead of copied.
-        for (rank, program) in bad.iter_mut().enumerate() {
-            let (left, chunk) = (1 - rank as u32, 1 - rank as u32);
-            let last = program.steps.last_mut().unwrap();
-            assert_eq!(
-                last.action,
-                Action::Recv {
-                    from: left,
-                    to: output(chunk)
-                }
-            );
-            last.action = Action::RecvReduce {
-                from: left,
-                local: output(chunk),
-                to: output(chunk),
-            };
-        }
-        let verdict = check(Collective::AllReduce, 0, &bad);
-        assert!(
-            matches!(verdict, Err(Violation::Twice { .. })),
-            "{verdict:?}"
-        );
-    }
-
-    #[test]
-    fn a_collective_is_held_to_its_own_result() {
-        let reduce_scatter = programs(Collective::ReduceScatter, Algorithm::Ring, 3);
-        let verdict = check(Collective::AllReduce, 0, &reduce_scatter);
-        assert!(
-            matches!(verdict, Err(Violation::WrongResult { .. })),
-            "{verdict:?}"
-        );
-        let broadcast = programs(Collective::Broadcast, Algorithm::Binomial, 3);
-        assert!(check(Collective::Broadcast, 1, &broadcast).is_err());
-    }
-
-    /// The order between rounds is all that a barrier is.
-    #[test]
-    fn a_barrier_without_order_is_found() {
-        let mut bad = programs(Collective::Barrier, Algorithm::Dissemination, 8);
-        for step in &mut bad[3].steps {
-            step.after.clear();
-        }
-        let verdict = check(Collective::Barrier, 0, &bad);
-        assert!(
-            matches!(verdict, Err(Violation::LeavesEarly { .. })),
-            "{verdict:?}"
-        );
-    }
-
-    #[test]
-    fn bad_indexes_are_named() {
-        let good = all_reduce(Algorithm::RecursiveDoubling, 2);
-        let mut bad = good.clone();
-        bad[1].steps[0].after = vec![0];
-        let verdict = check(Collective::AllReduce, 0, &bad);
-        assert_eq!(
-            verdict,
-            Err(Violation::NotEarlier {
-                rank: 1,
-                step: 0,
-                after: 0
-            })
-        );
-
-        let mut bad = good.clone();
-        bad[0].steps[0].action = Action::Send {
-            to: 0,
-            from: Slice::new(Buffer::Output, 0, 1),
-        };
-        let verdict = check(Collective::AllReduce, 0, &bad);
-        assert_eq!(
-            verdict,
-            Err(Violation::NoSuchPeer {
-                rank: 0,
-                step: 0,
-                peer: 0
-            })
-        );
-
-        let mut bad = good;
-        bad[0].needs_scratch = false;
-        let verdict = check(Collective::AllReduce, 0, &bad);
-        assert_eq!(
-            verdict,
-            Err(Violation::ScratchNotAskedFor { rank: 0, step: 1 })
-        );
-    }
-}
+mod tests;

@@ -1,15 +1,15 @@
 //! What can be seen in one step alone.
 
-use super::Violation;
+use super::{Violation, classes};
 use crate::{Action, Buffer, Program, Slice};
 
 pub(super) fn check(programs: &[Program]) -> Result<(), Violation> {
-    let expected = programs[0].chunks;
+    let expected = programs[0].cut;
     for (rank, program) in programs.iter().enumerate() {
-        if program.chunks != expected {
-            return Err(Violation::ChunksDiffer {
+        if program.cut != expected {
+            return Err(Violation::CutDiffers {
                 rank,
-                chunks: program.chunks,
+                cut: program.cut,
                 expected,
             });
         }
@@ -29,7 +29,7 @@ fn check_step(world: usize, rank: usize, program: &Program, index: usize) -> Res
             after,
         });
     }
-    if let Some(peer) = peer(&step.action)
+    if let Some(peer) = step.action.peer()
         && (peer as usize >= world || peer as usize == rank)
     {
         return Err(Violation::NoSuchPeer {
@@ -38,29 +38,28 @@ fn check_step(world: usize, rank: usize, program: &Program, index: usize) -> Res
             peer,
         });
     }
-    let (reads, writes) = (step.action.reads(), step.action.writes());
     let past_the_end = |slice: Slice| {
-        u64::from(slice.first_chunk) + u64::from(slice.chunks) > u64::from(program.chunks)
+        let chunks = match slice.buffer {
+            Buffer::Input => program.spec.input_chunks(program.rank, program.cut),
+            Buffer::Output => program.spec.output_chunks(program.rank, program.cut),
+            Buffer::Scratch => program.scratch.len() as u32,
+        };
+        u64::from(slice.first_chunk) + u64::from(slice.chunks) > u64::from(chunks)
     };
-    if reads.is_some_and(past_the_end) || writes.is_some_and(past_the_end) {
+    let written = step.action.writes();
+    let mut reads = step.action.reads().iter().copied();
+    if reads.clone().chain(written).any(past_the_end) {
         return Err(Violation::PastTheEnd { rank, step: index });
     }
-    if let (Some(read), Some(written)) = (reads, writes)
-        && !read.same_chunks(&written)
-    {
+    if written.is_some_and(|slice| slice.buffer == Buffer::Input) {
+        return Err(Violation::WritesInput { rank, step: index });
+    }
+    let differs = |slice: Slice| written.is_some_and(|to| !classes(program, slice).eq(classes(program, to)));
+    if reads.any(differs) {
         return Err(Violation::SlicesDiffer { rank, step: index });
     }
-    let in_scratch = |slice: Slice| slice.buffer == Buffer::Scratch && slice.chunks > 0;
-    if !program.needs_scratch && (reads.is_some_and(in_scratch) || writes.is_some_and(in_scratch)) {
-        return Err(Violation::ScratchNotAskedFor { rank, step: index });
+    if matches!(&step.action, Action::Reduce { inputs, .. } if inputs.is_empty()) {
+        return Err(Violation::SlicesDiffer { rank, step: index });
     }
     Ok(())
-}
-
-fn peer(action: &Action) -> Option<u32> {
-    match *action {
-        Action::Send { to, .. } => Some(to),
-        Action::Recv { from, .. } | Action::RecvReduce { from, .. } => Some(from),
-        Action::Copy { .. } => None,
-    }
 }

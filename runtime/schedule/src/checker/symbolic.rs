@@ -1,94 +1,116 @@
 //! Runs all programs on sets of ranks instead of numbers.
 //!
-//! A chunk's value is the set of ranks whose contribution it holds; to reduce is to join two sets,
-//! which must be disjoint. Beside the values travels what each step has heard of: the ranks that had
-//! arrived before it was complete, which is all that a barrier computes.
+//! A chunk's value says which part of whose contribution it holds; to reduce is to join the
+//! contributions to one part, which must be disjoint, and consecutive where the order counts. In a
+//! barrier no values travel but what each step has heard of: the ranks that had arrived before it was
+//! complete.
 
+use super::ranks::Ranks;
 use super::{Matches, Place, Violation};
-use crate::{Action, Buffer, Program, Slice};
+use crate::{Action, Buffer, Program, Slice, Spec};
 use rlaunch_wire::Collective;
 
+/// `in_place`: the input is the output, as far as the collective says so.
 pub(super) fn check(
-    collective: Collective,
-    root: u32,
+    spec: Spec,
     programs: &[Program],
     matches: &Matches,
+    in_place: bool,
 ) -> Result<(), Violation> {
-    let mut run = Run::new(collective, programs, matches);
+    let mut run = Run::new(spec, programs, matches, in_place);
     run.finish()?;
-    for rank in 0..programs.len() {
-        run.check_result(collective, root, rank)?;
+    for rank in 0..spec.world {
+        if spec.collective == Collective::Barrier {
+            run.check_barrier(rank)?;
+        } else {
+            run.check_result(rank)?;
+        }
     }
     Ok(())
 }
 
-/// Ranks, as bits.
-type Set = Vec<u64>;
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Value {
+    part: u32,
+    ranks: Ranks,
+}
 
 struct Run<'a> {
+    spec: Spec,
     programs: &'a [Program],
     matches: &'a Matches,
+    in_place: bool,
     /// Steps that became complete, or free to start, and were not looked at since.
     ready: Vec<Place>,
     ranks: Vec<Rank>,
-    set_words: usize,
 }
 
 struct Rank {
-    output: Vec<Set>,
-    scratch: Vec<Set>,
+    input: Vec<Option<Value>>,
+    output: Vec<Option<Value>>,
+    scratch: Vec<Option<Value>>,
     steps: Vec<Progress>,
 }
 
+#[derive(Default)]
 struct Progress {
     /// Steps that must still be complete before this one starts.
     waits_for: u32,
     complete: bool,
     followers: Vec<u32>,
-    heard: Set,
+    heard: Ranks,
 }
 
 impl<'a> Run<'a> {
-    fn new(collective: Collective, programs: &'a [Program], matches: &'a Matches) -> Self {
-        let set_words = programs.len().div_ceil(64);
+    fn new(spec: Spec, programs: &'a [Program], matches: &'a Matches, in_place: bool) -> Self {
         let mut run = Self {
+            spec,
             programs,
             matches,
+            in_place,
             ready: Vec::new(),
             ranks: Vec::new(),
-            set_words,
         };
         for (rank, program) in (0..).zip(programs) {
-            let own = run.set([rank]);
-            let steps = program.steps.iter().map(|step| Progress {
-                waits_for: step.after.len() as u32,
-                complete: false,
-                followers: Vec::new(),
-                heard: own.clone(),
-            });
-            let mut steps: Vec<_> = steps.collect();
-            for (index, step) in (0..).zip(&program.steps) {
-                for &after in &step.after {
-                    steps[after as usize].followers.push(index);
-                }
-                if step.after.is_empty() {
-                    run.ready.push(Place { rank, step: index });
+            let steps = run.steps(rank, program);
+            let given = |chunk| Value {
+                part: spec.input_part(rank, chunk),
+                ranks: Ranks::of(rank, rank + 1),
+            };
+            let input = (0..spec.input_chunks(rank, program.cut)).map(|chunk| Some(given(chunk)));
+            let mut state = Rank {
+                input: input.collect(),
+                output: vec![None; spec.output_chunks(rank, program.cut) as usize],
+                scratch: vec![None; program.scratch.len()],
+                steps,
+            };
+            for chunk in 0..state.input.len() as u32 {
+                if in_place && let Some(place) = spec.alias(rank, chunk) {
+                    state.output[place as usize] = Some(given(chunk));
                 }
             }
-            let nothing = run.set([]);
-            let given = |chunk| match collective {
-                Collective::AllGather if chunk != rank => nothing.clone(),
-                _ => own.clone(),
-            };
-            let output = (0..program.chunks).map(given).collect();
-            let scratch = vec![nothing.clone(); program.chunks as usize];
-            run.ranks.push(Rank {
-                output,
-                scratch,
-                steps,
-            });
+            run.ranks.push(state);
         }
         run
+    }
+
+    fn steps(&mut self, rank: u32, program: &Program) -> Vec<Progress> {
+        let is_barrier = self.spec.collective == Collective::Barrier;
+        let mut steps: Vec<_> = (0..program.steps.len()).map(|_| Progress::default()).collect();
+        for (index, step) in (0..).zip(&program.steps) {
+            for &after in &step.after {
+                steps[after as usize].followers.push(index);
+            }
+            let progress = &mut steps[index as usize];
+            progress.waits_for = step.after.len() as u32;
+            if is_barrier {
+                progress.heard = Ranks::of(rank, rank + 1);
+            }
+            if step.after.is_empty() {
+                self.ready.push(Place { rank, step: index });
+            }
+        }
+        steps
     }
 
     fn finish(&mut self) -> Result<(), Violation> {
@@ -110,10 +132,7 @@ impl<'a> Run<'a> {
         }
         let action = self.action(place);
         let Some(partner) = self.matches.partner(place) else {
-            if let Action::Copy { from, to } = action {
-                let values = self.read(place, from)?;
-                self.write(place, to, values);
-            }
+            self.compute(place, action)?;
             self.complete(place);
             return Ok(());
         };
@@ -132,37 +151,83 @@ impl<'a> Run<'a> {
         self.transfer(send, recv)
     }
 
+    /// A step without a partner.
+    fn compute(&mut self, place: Place, action: &Action) -> Result<(), Violation> {
+        match action {
+            Action::Copy { from, to } => {
+                let values = self.read(place, *from)?;
+                self.write(place, *to, values);
+            }
+            Action::Reduce { inputs, to } => {
+                let mut values = self.read(place, inputs[0])?;
+                for &input in &inputs[1..] {
+                    let others = self.read(place, input)?;
+                    values = self.reduce(place, values, others)?;
+                }
+                self.write(place, *to, values);
+            }
+            other => unreachable!("has a partner: {other:?}"),
+        }
+        Ok(())
+    }
+
     fn transfer(&mut self, send: Place, recv: Place) -> Result<(), Violation> {
         let incoming = match self.action(send) {
-            Action::Send { from, .. } => self.read(send, from)?,
+            Action::Send { from, .. } => self.read(send, *from)?,
             other => unreachable!("matched as a send: {other:?}"),
         };
-        match self.action(recv) {
+        match *self.action(recv) {
             Action::Recv { to, .. } => self.write(recv, to, incoming),
-            Action::RecvReduce { local, to, .. } => {
-                let mut values = self.read(recv, local)?;
-                for (chunk, (value, other)) in local.range().zip(values.iter_mut().zip(&incoming)) {
-                    if value.iter().zip(other).any(|(a, b)| a & b != 0) {
-                        let (rank, step) = (recv.rank as usize, recv.step as usize);
-                        return Err(Violation::Twice { rank, step, chunk });
-                    }
-                    join(value, other);
-                }
-                self.write(recv, to, values);
+            Action::RecvReduce {
+                local,
+                to,
+                incoming_first,
+                ..
+            } => {
+                let own = self.read(recv, local)?;
+                let sum = if incoming_first {
+                    self.reduce(recv, incoming, own)?
+                } else {
+                    self.reduce(recv, own, incoming)?
+                };
+                self.write(recv, to, sum);
             }
-            other => unreachable!("matched as a receive: {other:?}"),
+            ref other => unreachable!("matched as a receive: {other:?}"),
         }
         let heard = self.progress(send).heard.clone();
-        join(&mut self.progress_mut(recv).heard, &heard);
+        let _may_be_news = self.progress_mut(recv).heard.join(&heard);
         self.complete(send);
         self.complete(recv);
         Ok(())
     }
 
+    fn reduce(
+        &self,
+        place: Place,
+        left: Vec<Value>,
+        right: Vec<Value>,
+    ) -> Result<Vec<Value>, Violation> {
+        let (rank, step) = (place.rank as usize, place.step as usize);
+        let mut sum = left;
+        for (chunk, (value, other)) in (0..).zip(sum.iter_mut().zip(right)) {
+            if value.part != other.part {
+                return Err(Violation::MixesParts { rank, step, chunk });
+            }
+            if self.spec.in_order && !value.ranks.is_followed_by(&other.ranks) {
+                return Err(Violation::OutOfOrder { rank, step, chunk });
+            }
+            if !value.ranks.join(&other.ranks) {
+                return Err(Violation::Twice { rank, step, chunk });
+            }
+        }
+        Ok(sum)
+    }
+
     fn complete(&mut self, place: Place) {
         let progress = self.progress_mut(place);
         progress.complete = true;
-        let (heard, followers) = (progress.heard.clone(), progress.followers.clone());
+        let heard = progress.heard.clone();
+        let followers = std::mem::take(&mut progress.followers);
         for step in followers {
             let follower = Place {
                 rank: place.rank,
@@ -170,88 +235,87 @@ impl<'a> Run<'a> {
             };
             let progress = self.progress_mut(follower);
             progress.waits_for -= 1;
-            join(&mut progress.heard, &heard);
+            let _may_be_news = progress.heard.join(&heard);
             self.ready.push(follower);
         }
         self.ready.extend(self.matches.next_recv(place));
     }
 
-    fn check_result(
-        &self,
-        collective: Collective,
-        root: u32,
-        rank: usize,
-    ) -> Result<(), Violation> {
-        let all = self.set(0..self.programs.len() as u32);
-        let state = &self.ranks[rank];
-        if collective == Collective::Barrier {
-            let mut heard = self.set([rank as u32]);
-            state
-                .steps
-                .iter()
-                .for_each(|step| join(&mut heard, &step.heard));
-            let left_early = heard != all;
-            return if left_early {
-                Err(Violation::LeavesEarly { rank })
-            } else {
-                Ok(())
-            };
+    fn check_barrier(&self, rank: u32) -> Result<(), Violation> {
+        let mut heard = Ranks::of(rank, rank + 1);
+        for step in &self.ranks[rank as usize].steps {
+            let _may_be_news = heard.join(&step.heard);
         }
-        for (chunk, value) in (0..).zip(&state.output) {
-            let expected = match collective {
-                Collective::AllReduce => all.clone(),
-                Collective::AllGather => self.set([chunk]),
-                Collective::Broadcast => self.set([root]),
-                Collective::ReduceScatter if chunk as usize == rank => all.clone(),
-                Collective::ReduceScatter => continue,
-                other => panic!("{other} is no collective"),
+        if heard == Ranks::of(0, self.spec.world) {
+            return Ok(());
+        }
+        let rank = rank as usize;
+        Err(Violation::LeavesEarly { rank })
+    }
+
+    fn check_result(&self, rank: u32) -> Result<(), Violation> {
+        let Spec { world, root, .. } = self.spec;
+        for (chunk, value) in (0..).zip(&self.ranks[rank as usize].output) {
+            let one = |rank| Ranks::of(rank, rank + 1);
+            let (part, ranks) = match self.spec.collective {
+                Collective::AllReduce | Collective::Reduce => (chunk, Ranks::of(0, world)),
+                Collective::Broadcast => (chunk, one(root)),
+                Collective::AllGather | Collective::AllGatherV => (chunk, one(chunk)),
+                Collective::Gather | Collective::GatherV => (chunk, one(chunk)),
+                Collective::ReduceScatter | Collective::ReduceScatterV => {
+                    (rank, Ranks::of(0, world))
+                }
+                Collective::Scatter | Collective::ScatterV => (rank, one(root)),
+                Collective::AllToAll | Collective::AllToAllV => (rank, one(chunk)),
+                Collective::Scan => (chunk, Ranks::of(0, rank + 1)),
+                Collective::Exscan if rank == 0 => continue,
+                Collective::Exscan => (chunk, Ranks::of(0, rank)),
+                other => panic!("{other} has no result"),
             };
-            if *value != expected {
+            if *value != Some(Value { part, ranks }) {
+                let rank = rank as usize;
                 return Err(Violation::WrongResult { rank, chunk });
             }
         }
         Ok(())
     }
 
-    fn read(&self, place: Place, slice: Slice) -> Result<Vec<Set>, Violation> {
+    fn read(&self, place: Place, slice: Slice) -> Result<Vec<Value>, Violation> {
         let state = &self.ranks[place.rank as usize];
-        let buffer = match slice.buffer {
-            Buffer::Output => &state.output,
-            Buffer::Scratch => &state.scratch,
-        };
         let mut values = Vec::with_capacity(slice.chunks as usize);
         for chunk in slice.range() {
-            let value = &buffer[chunk as usize];
-            if value.iter().all(|word| *word == 0) {
+            let alias = || self.spec.alias(place.rank, chunk).filter(|_| self.in_place);
+            let value = match slice.buffer {
+                Buffer::Input => match alias() {
+                    Some(output) => &state.output[output as usize],
+                    None => &state.input[chunk as usize],
+                },
+                Buffer::Output => &state.output[chunk as usize],
+                Buffer::Scratch => &state.scratch[chunk as usize],
+            };
+            let Some(value) = value else {
                 let (rank, step) = (place.rank as usize, place.step as usize);
                 return Err(Violation::ReadUndefined { rank, step, chunk });
-            }
+            };
             values.push(value.clone());
         }
         Ok(values)
     }
 
-    fn write(&mut self, place: Place, slice: Slice, values: Vec<Set>) {
+    fn write(&mut self, place: Place, slice: Slice, values: Vec<Value>) {
         let state = &mut self.ranks[place.rank as usize];
         let buffer = match slice.buffer {
             Buffer::Output => &mut state.output,
             Buffer::Scratch => &mut state.scratch,
+            Buffer::Input => unreachable!("nothing writes the input"),
         };
         for (chunk, value) in slice.range().zip(values) {
-            buffer[chunk as usize] = value;
+            buffer[chunk as usize] = Some(value);
         }
     }
 
-    fn set(&self, ranks: impl IntoIterator<Item = u32>) -> Set {
-        let mut set = vec![0; self.set_words];
-        for rank in ranks {
-            set[rank as usize / 64] |= 1 << (rank % 64);
-        }
-        set
-    }
-
-    fn action(&self, place: Place) -> Action {
-        self.programs[place.rank as usize].steps[place.step as usize].action
+    fn action(&self, place: Place) -> &'a Action {
+        &self.programs[place.rank as usize].steps[place.step as usize].action
     }
 
     fn progress(&self, place: Place) -> &Progress {
@@ -260,11 +324,5 @@ impl<'a> Run<'a> {
 
     fn progress_mut(&mut self, place: Place) -> &mut Progress {
         &mut self.ranks[place.rank as usize].steps[place.step as usize]
-    }
-}
-
-fn join(set: &mut Set, other: &Set) {
-    for (word, other) in set.iter_mut().zip(other) {
-        *word |= other;
     }
 }
