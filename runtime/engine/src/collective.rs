@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rlaunch_schedule::{Program, Shape, program, select};
+use rlaunch_schedule::{Layout, Question, Shape, Spec, select};
 use rlaunch_transport::{Header, Kind, Progress};
 use rlaunch_wire::{Collective, DType, Descriptor, Op};
 
 use crate::core::Core;
 use crate::flat::{self, FlatExchange};
-use crate::interpret::Interpreter;
+use crate::interpret::{Interpreter, Plan, Reducer, Task};
 use crate::{Call, Error};
 use rlaunch_wire::notice::{Left, Notice, NoticeKind};
 
@@ -108,11 +108,8 @@ impl Core {
             // SAFETY: as the caller vouches.
             return unsafe { self.flat(call, input, part, output, part) };
         }
-        // SAFETY: this rank's part of the output has room for the input; `copy` allows for both
-        // being the same.
-        unsafe { std::ptr::copy(input, output.add(self.rank as usize * part), part) };
-        // SAFETY: as the caller vouches, for the whole output.
-        unsafe { self.scheduled(call, output, total, whole) }
+        // SAFETY: as the caller vouches.
+        unsafe { self.scheduled(call, input, output, Layout::Blocks { count }, whole) }
     }
 
     /// # Safety
@@ -135,17 +132,8 @@ impl Core {
             // SAFETY: as the caller vouches.
             return unsafe { self.flat(call, input, whole, output, part) };
         }
-        // The schedule reduces in place, and the input is not ours to change.
-        let work = self.work(whole);
-        // SAFETY: the input is valid for all parts, the work buffer is as large and ours.
-        unsafe { std::ptr::copy_nonoverlapping(input, work, whole) };
-        // SAFETY: the work buffer is valid for `total` elements.
-        unsafe { self.scheduled(call, work, total, whole)? };
-        // SAFETY: the output is valid for this rank's part, and apart from the work buffer.
-        unsafe {
-            std::ptr::copy_nonoverlapping(work.add(self.rank as usize * part), output, part);
-        }
-        Ok(())
+        // SAFETY: as the caller vouches.
+        unsafe { self.scheduled(call, input, output, Layout::Blocks { count }, whole) }
     }
 
     /// A collective whose result lies where its input did.
@@ -164,8 +152,11 @@ impl Core {
             // SAFETY: as the caller vouches.
             return unsafe { self.flat(call, share, share_bytes, buffer, bytes) };
         }
+        let layout = Layout::Vector {
+            count: call.count as usize,
+        };
         // SAFETY: as the caller vouches.
-        unsafe { self.scheduled(call, buffer, call.count as usize, bytes) }
+        unsafe { self.scheduled(call, buffer, buffer, layout, bytes) }
     }
 
     /// # Safety
@@ -187,36 +178,52 @@ impl Core {
     }
 
     /// # Safety
-    /// `buffer` is valid for reads and writes of `count` elements, which are `bytes`.
+    /// The buffers are valid for what the layout says, `bytes` in all, and apart or in place.
     unsafe fn scheduled(
         &mut self,
         call: Descriptor,
-        buffer: *mut u8,
-        count: usize,
+        input: *const u8,
+        output: *mut u8,
+        layout: Layout,
         bytes: usize,
     ) -> Result<(), Error> {
-        if self.size() == 1 {
-            return Ok(());
-        }
-        let program = self.program(call.collective, bytes, call.root);
+        let choice = select(
+            Question {
+                collective: call.collective,
+                bytes,
+                shape: Shape {
+                    world: self.size(),
+                    hosts: self.hosts,
+                },
+                in_order: false,
+            },
+            self.algorithm,
+        );
+        let spec = Spec::new(call.collective, choice.algorithm, self.size()).with_root(call.root);
+        let rank = self.rank;
+        let plan = self.plans.entry(spec);
+        let plan = plan
+            .or_insert_with(|| Arc::new(Plan::new(spec, rank)))
+            .clone();
+        let task = Task {
+            plan,
+            layout,
+            segment_bytes: choice.segment_bytes,
+            descriptor: call,
+            reducer: call.op.map(|op| Reducer {
+                dtype: call.dtype,
+                op,
+                user: None,
+            }),
+            ranks: (0..self.size()).collect(),
+            input,
+            output,
+        };
         // SAFETY: as the caller vouches; the operation ends within this call.
-        let mut operation = unsafe { Interpreter::new(self, program, call, buffer, count) };
+        let mut operation = unsafe { Interpreter::new(self, task) };
         let result = self.run(&call, &mut operation);
         operation.end(self);
         result
-    }
-
-    fn program(&mut self, collective: Collective, bytes: usize, root: u32) -> Arc<Program> {
-        let shape = Shape {
-            world: self.size(),
-            hosts: self.hosts,
-        };
-        let algorithm = select(collective, bytes, shape, self.algorithm);
-        let (world, rank) = (self.size(), self.rank);
-        let entry = self.programs.entry((collective, algorithm, root));
-        entry
-            .or_insert_with(|| Arc::new(program(collective, algorithm, world, rank, root)))
-            .clone()
     }
 
     /// Tells all that this rank is out, and lets what it sent arrive.

@@ -102,9 +102,8 @@ pub(crate) fn connect(config: &Config) -> Result<(Place, Core), Error> {
         poison: None,
         calls: 0,
         history: VecDeque::new(),
-        programs: HashMap::new(),
+        plans: HashMap::new(),
         scratch: Vec::new(),
-        work: Vec::new(),
         done: Vec::new(),
         points: Default::default(),
     };

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rlaunch_schedule::{Algorithm, Program};
+use rlaunch_schedule::{Algorithm, Spec};
 use rlaunch_transport::shm::{Arena, Doorbell, Team};
 use rlaunch_transport::tcp::TcpEndpoint;
 use rlaunch_transport::{Connection, ConnectionError, Header, Outgoing, Progress};
@@ -12,6 +12,7 @@ use rlaunch_wire::{Collective, DType, Descriptor, Op};
 
 use crate::control::{ControlLink, Event};
 use crate::health::Watch;
+use crate::interpret::Plan;
 use crate::point::{OperationId, Pair, Points};
 use crate::wait::Pace;
 use crate::{Error, Rank};
@@ -39,10 +40,8 @@ pub(crate) struct Core {
     /// Collective calls begun.
     pub(crate) calls: u64,
     pub(crate) history: VecDeque<Descriptor>,
-    pub(crate) programs: HashMap<(Collective, Algorithm, u32), Arc<Program>>,
+    pub(crate) plans: HashMap<Spec, Arc<Plan>>,
     pub(crate) scratch: Vec<u64>,
-    /// Input of a reduction that must not change it.
-    pub(crate) work: Vec<u64>,
     /// Flags of the interpreter, kept to be allocated once.
     pub(crate) done: Vec<bool>,
     pub(crate) points: Points,
@@ -371,23 +370,4 @@ impl Core {
     pub(crate) fn members(&self, _communicator: u32) -> Vec<u32> {
         (0..self.size()).collect()
     }
-
-    /// The scratch buffer, at least this large.
-    pub(crate) fn scratch(&mut self, bytes: usize) -> *mut u8 {
-        at_least(&mut self.scratch, bytes)
-    }
-
-    /// A copy of the user's input, at least this large.
-    pub(crate) fn work(&mut self, bytes: usize) -> *mut u8 {
-        at_least(&mut self.work, bytes)
-    }
-}
-
-fn at_least(buffer: &mut Vec<u64>, bytes: usize) -> *mut u8 {
-    let words = bytes.div_ceil(8);
-    if buffer.len() < words {
-        // Not grown in place: what it holds is of no use.
-        *buffer = vec![0; words];
-    }
-    buffer.as_mut_ptr().cast()
 }

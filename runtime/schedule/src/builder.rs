@@ -149,7 +149,9 @@ impl ProgramBuilder {
 /// Whether `action` copies input to where it lies already when the call is in place.
 pub(crate) fn stays_in_place(spec: &Spec, rank: u32, action: &Action) -> bool {
     match action {
-        Action::Copy { from, to } if from.buffer == Buffer::Input && to.buffer == Buffer::Output => {
+        Action::Copy { from, to }
+            if from.buffer == Buffer::Input && to.buffer == Buffer::Output =>
+        {
             let pairs = from.range().zip(to.range());
             pairs
                 .into_iter()

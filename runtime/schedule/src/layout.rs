@@ -29,7 +29,11 @@ impl Layout {
             Self::Blocks { count } => *count,
             // The side with a block for each rank knows every length.
             Self::Ranges { input, output } => {
-                let side = if input.len() > output.len() { input } else { output };
+                let side = if input.len() > output.len() {
+                    input
+                } else {
+                    output
+                };
                 side[part as usize].len()
             }
         }
@@ -82,7 +86,11 @@ impl Layout {
                 start + part.start..start + part.end
             }
             Self::Ranges { input, output } => {
-                let side = if slice.buffer == Buffer::Input { input } else { output };
+                let side = if slice.buffer == Buffer::Input {
+                    input
+                } else {
+                    output
+                };
                 let first = &side[slice.first_chunk as usize];
                 if slice.chunks > 1 {
                     return first.start..side[slice.range().end as usize - 1].end;

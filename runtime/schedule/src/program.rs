@@ -28,7 +28,10 @@ pub struct Slice {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Complete when `from` may be overwritten.
-    Send { to: u32, from: Slice },
+    Send {
+        to: u32,
+        from: Slice,
+    },
     Recv {
         from: u32,
         to: Slice,

@@ -117,7 +117,11 @@ impl Spec {
 
     /// The same for a chunk of scratch that is as long as part `part`.
     pub(crate) fn part_class(&self, part: u32) -> u64 {
-        if self.blocks_are_alike() { 0 } else { u64::from(part) }
+        if self.blocks_are_alike() {
+            0
+        } else {
+            u64::from(part)
+        }
     }
 
     fn blocks_are_alike(&self) -> bool {

@@ -15,5 +15,5 @@ mod verify;
 
 pub use network::{Link, Network};
 pub use random::Random;
-pub use run::{Outcome, Settings, Stuck, Traffic, run};
+pub use run::{Given, Manner, Outcome, Settings, Stuck, Traffic, run};
 pub use verify::{Scenario, WrongResult};

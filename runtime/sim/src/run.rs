@@ -2,7 +2,7 @@
 
 use crate::{Network, Random};
 use rlaunch_schedule::checker::{Matches, Place};
-use rlaunch_schedule::{Action, Buffer, Program, Slice, Violation};
+use rlaunch_schedule::{Action, Buffer, Layout, Order, Program, Slice, Violation};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Range;
@@ -66,25 +66,53 @@ pub enum Stuck {
     Unmatched(#[from] Violation),
 }
 
-/// Runs the programs of all ranks on `outputs`, their vectors (of one length), with wrapping sums.
-/// `Scratch` begins with numbers that no correct program reads.
+/// What one rank brings into a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Given {
+    pub layout: Layout,
+    pub input: Vec<i64>,
+    /// What lies in the output before the call.
+    pub output: Vec<i64>,
+}
+
+/// How the call is made; equal for all ranks.
+#[derive(Debug, Clone, Copy)]
+pub struct Manner {
+    pub op: fn(i64, i64) -> i64,
+    /// Segments that the programs run in.
+    pub segments: usize,
+    /// The input lies in the output, as far as the collective says so.
+    pub in_place: bool,
+}
+
+/// Runs the programs of all ranks. `Scratch` begins with numbers that no correct program reads.
 ///
 /// # Panics
-/// If there are not as many vectors as programs, or an index in a program is out of range (the
+/// If there are not as many ranks as programs, or an index in a program is out of range (the
 /// checker finds those).
 pub fn run(
     programs: &[Program],
-    outputs: Vec<Vec<i64>>,
+    given: Vec<Given>,
+    manner: Manner,
     network: &Network,
     settings: &Settings,
 ) -> Result<Outcome, Stuck> {
-    assert_eq!(
-        programs.len(),
-        outputs.len(),
-        "each rank has a program and a vector"
-    );
-    let matches = Matches::of(programs)?;
-    let mut simulation = Simulation::new(programs, &matches, outputs, network, settings);
+    assert_eq!(programs.len(), given.len(), "each rank has a program");
+    let order = Order {
+        segments: manner.segments,
+    };
+    let (programs, segments): (Vec<_>, Vec<_>) =
+        programs.iter().map(|program| order.unroll(program)).unzip();
+    let matches = Matches::of(&programs)?;
+    let setting = Setting {
+        programs: &programs,
+        segments: &segments,
+        matches: &matches,
+        manner,
+        network,
+        settings,
+    };
+    let mut simulation = Simulation::new(setting, given);
     while let Some(Reverse((time_ns, _, event))) = simulation.events.pop() {
         simulation.now_ns = time_ns;
         match event {
@@ -101,11 +129,20 @@ enum Event {
     Piece { recv: Place, piece: u32 },
 }
 
-struct Simulation<'a> {
+/// What stays.
+#[derive(Clone, Copy)]
+struct Setting<'a> {
     programs: &'a [Program],
+    /// The segment of each step of each program.
+    segments: &'a [Vec<usize>],
     matches: &'a Matches,
+    manner: Manner,
     network: &'a Network,
     settings: &'a Settings,
+}
+
+struct Simulation<'a> {
+    setting: Setting<'a>,
     random: Random,
     now_ns: u64,
     /// By time; of one time in random order.
@@ -115,6 +152,8 @@ struct Simulation<'a> {
 }
 
 struct Rank {
+    layout: Layout,
+    input: Vec<i64>,
     output: Vec<i64>,
     scratch: Vec<i64>,
     steps: Vec<Progress>,
@@ -127,44 +166,32 @@ struct Progress {
     /// The message of this receive is under way.
     arriving: bool,
     complete: bool,
+    followers: Vec<u32>,
     /// What a buffered send took with it, and when it is there.
     buffered: Option<(Vec<i64>, u64)>,
 }
 
 impl<'a> Simulation<'a> {
-    fn new(
-        programs: &'a [Program],
-        matches: &'a Matches,
-        outputs: Vec<Vec<i64>>,
-        network: &'a Network,
-        settings: &'a Settings,
-    ) -> Self {
-        let mut random = Random::new(settings.seed);
-        let rank = |(program, output): (&Program, Vec<i64>)| Rank {
-            scratch: output.iter().map(|_| random.draw() as i64).collect(),
-            output,
-            steps: program
-                .steps
-                .iter()
-                .map(|step| Progress {
-                    waits_for: step.after.len(),
-                    ..Progress::default()
-                })
-                .collect(),
-        };
-        let ranks = programs.iter().zip(outputs).map(rank).collect();
+    fn new(setting: Setting<'a>, given: Vec<Given>) -> Self {
         let mut simulation = Self {
-            programs,
-            matches,
-            network,
-            settings,
-            random,
+            setting,
+            random: Random::new(setting.settings.seed),
             now_ns: 0,
             events: BinaryHeap::new(),
-            ranks,
+            ranks: Vec::new(),
             traffic: BTreeMap::new(),
         };
-        for (rank, program) in (0..).zip(programs) {
+        for ((rank, program), given) in (0..).zip(setting.programs).zip(given) {
+            let count = given.layout.scratch_count(program, setting.manner.segments);
+            simulation.ranks.push(Rank {
+                layout: given.layout,
+                input: given.input,
+                output: given.output,
+                scratch: (0..count)
+                    .map(|_| simulation.random.draw() as i64)
+                    .collect(),
+                steps: progress(program),
+            });
             for (step, _) in (0..)
                 .zip(&program.steps)
                 .filter(|(_, step)| step.after.is_empty())
@@ -176,8 +203,8 @@ impl<'a> Simulation<'a> {
     }
 
     fn schedule(&mut self, time_ns: u64, event: Event) {
-        let jitter_ns = self.random.up_to(self.settings.jitter_ns);
-        let tie = if self.settings.jitter_ns > 0 {
+        let jitter_ns = self.random.up_to(self.setting.settings.jitter_ns);
+        let tie = if self.setting.settings.jitter_ns > 0 {
             self.random.draw()
         } else {
             0
@@ -189,34 +216,46 @@ impl<'a> Simulation<'a> {
         self.progress(place).started = true;
         match self.action(place) {
             Action::Copy { from, to } => {
-                let values = self.buffer(place, from).to_vec();
-                self.buffer(place, to).copy_from_slice(&values);
+                let values = self.buffer(place, *from).to_vec();
+                self.buffer(place, *to).copy_from_slice(&values);
                 self.complete(place);
             }
-            Action::Send { to, from } => {
-                let bytes = self.buffer(place, from).len() as u64 * ELEMENT_BYTES;
-                let traffic = self.traffic.entry((place.rank, to)).or_default();
-                traffic.messages += 1;
-                traffic.bytes += bytes;
-                let may_buffer = bytes <= self.settings.buffered_bytes_max
-                    && self.settings.buffered_bytes_max > 0;
-                if may_buffer && self.random.up_to(1) == 1 {
-                    let link = self.network.link(place.rank, to);
-                    let arrival_ns = self.now_ns + link.latency_ns + link.duration_ns(bytes);
-                    let values = self.buffer(place, from).to_vec();
-                    self.progress(place).buffered = Some((values, arrival_ns));
-                    self.complete(place);
+            Action::Reduce { inputs, to } => {
+                let mut sum = self.buffer(place, inputs[0]).to_vec();
+                for &input in &inputs[1..] {
+                    let op = self.setting.manner.op;
+                    let operands = sum.iter_mut().zip(self.buffer(place, input).iter());
+                    operands.for_each(|(sum, value)| *sum = op(*sum, *value));
                 }
-                self.begin_transfer(self.partner(place));
+                self.buffer(place, *to).copy_from_slice(&sum);
+                self.complete(place);
             }
+            Action::Send { to, from } => self.start_send(place, *to, *from),
             Action::Recv { .. } | Action::RecvReduce { .. } => self.begin_transfer(place),
         }
+    }
+
+    fn start_send(&mut self, place: Place, to: u32, from: Slice) {
+        let bytes = self.buffer(place, from).len() as u64 * ELEMENT_BYTES;
+        let traffic = self.traffic.entry((place.rank, to)).or_default();
+        traffic.messages += 1;
+        traffic.bytes += bytes;
+        let buffered_bytes_max = self.setting.settings.buffered_bytes_max;
+        let may_buffer = bytes <= buffered_bytes_max && buffered_bytes_max > 0;
+        if may_buffer && self.random.up_to(1) == 1 {
+            let link = self.setting.network.link(place.rank, to);
+            let arrival_ns = self.now_ns + link.latency_ns + link.duration_ns(bytes);
+            let values = self.buffer(place, from).to_vec();
+            self.progress(place).buffered = Some((values, arrival_ns));
+            self.complete(place);
+        }
+        self.begin_transfer(self.partner(place));
     }
 
     /// Sets the message of `recv` on its way if both sides started and it is the next of its pair.
     fn begin_transfer(&mut self, recv: Place) {
         let send = self.partner(recv);
-        let previous_open = match self.matches.previous_recv(recv) {
+        let previous_open = match self.setting.matches.previous_recv(recv) {
             Some(previous) => !self.progress(previous).complete,
             None => false,
         };
@@ -224,7 +263,7 @@ impl<'a> Simulation<'a> {
         if !free || std::mem::replace(&mut self.progress(recv).arriving, true) {
             return;
         }
-        let link = self.network.link(send.rank, recv.rank);
+        let link = self.setting.network.link(send.rank, recv.rank);
         let first_piece_ns = match self.progress(send).buffered {
             Some((_, arrival_ns)) => arrival_ns.max(self.now_ns),
             None => self.now_ns + link.latency_ns + self.piece_ns(recv),
@@ -237,12 +276,16 @@ impl<'a> Simulation<'a> {
         let send = self.partner(recv);
         let slice = self.action(recv).writes().expect("a receive writes");
         let bytes = self.buffer(recv, slice).len() as u64 * ELEMENT_BYTES;
-        self.network.link(send.rank, recv.rank).duration_ns(bytes) / u64::from(PIECES)
+        self.setting
+            .network
+            .link(send.rank, recv.rank)
+            .duration_ns(bytes)
+            / u64::from(PIECES)
     }
 
     fn piece(&mut self, recv: Place, piece: u32) {
         let send = self.partner(recv);
-        let Action::Send { from, .. } = self.action(send) else {
+        let Action::Send { from, .. } = *self.action(send) else {
             unreachable!("a receive is matched with a send")
         };
         let range = piece_range(self.buffer(send, from).len(), piece);
@@ -250,47 +293,46 @@ impl<'a> Simulation<'a> {
         let buffered = buffered.map(|(values, _)| values[range.clone()].to_vec());
         let mut incoming =
             buffered.unwrap_or_else(|| self.buffer(send, from)[range.clone()].to_vec());
-        let to = match self.action(recv) {
-            Action::RecvReduce { local, to, .. } => {
-                let local = &self.buffer(recv, local)[range.clone()];
-                for (value, own) in incoming.iter_mut().zip(local) {
-                    *value = own.wrapping_add(*value);
-                }
-                to
+        let action = self.action(recv);
+        if let Action::RecvReduce {
+            local,
+            incoming_first,
+            ..
+        } = *action
+        {
+            let op = self.setting.manner.op;
+            let local = &self.buffer(recv, local)[range.clone()];
+            for (value, own) in incoming.iter_mut().zip(local) {
+                *value = if incoming_first {
+                    op(*value, *own)
+                } else {
+                    op(*own, *value)
+                };
             }
-            other => other.writes().expect("a receive writes"),
-        };
+        }
+        let to = action.writes().expect("a receive writes");
         self.buffer(recv, to)[range].copy_from_slice(&incoming);
 
         if piece + 1 < PIECES {
-            let buffered = self.progress(send).buffered.is_some();
-            let piece_ns = if buffered { 0 } else { self.piece_ns(recv) };
-            self.schedule(
-                self.now_ns + piece_ns,
-                Event::Piece {
-                    recv,
-                    piece: piece + 1,
-                },
-            );
+            let is_buffered = self.progress(send).buffered.is_some();
+            let piece_ns = if is_buffered { 0 } else { self.piece_ns(recv) };
+            let piece = piece + 1;
+            self.schedule(self.now_ns + piece_ns, Event::Piece { recv, piece });
             return;
         }
         self.complete(recv);
         if self.progress(send).buffered.take().is_none() {
             self.complete(send);
         }
-        if let Some(next) = self.matches.next_recv(recv) {
+        if let Some(next) = self.setting.matches.next_recv(recv) {
             self.begin_transfer(next);
         }
     }
 
     fn complete(&mut self, place: Place) {
-        self.progress(place).complete = true;
-        let programs = self.programs;
-        let steps = &programs[place.rank as usize].steps;
-        for (step, follower) in (0..).zip(steps).skip(place.step as usize + 1) {
-            if !follower.after.contains(&place.step) {
-                continue;
-            }
+        let progress = self.progress(place);
+        progress.complete = true;
+        for step in std::mem::take(&mut progress.followers) {
             let follower = Place {
                 rank: place.rank,
                 step,
@@ -308,7 +350,18 @@ impl<'a> Simulation<'a> {
                 return Err(Stuck::Deadlock { rank, step });
             }
         }
-        let outputs = self.ranks.into_iter().map(|rank| rank.output).collect();
+        let (programs, in_place) = (self.setting.programs, self.setting.manner.in_place);
+        let result = |(rank, program): (Rank, &Program)| match block_in_input(program) {
+            Some(chunk) if in_place => {
+                let block = rank.layout.elements(program, Slice::input(chunk), 0, 1);
+                let place = rank.layout.elements(program, Slice::output(0), 0, 1);
+                let mut output = rank.output;
+                output[place].copy_from_slice(&rank.input[block]);
+                output
+            }
+            _ => rank.output,
+        };
+        let outputs = self.ranks.into_iter().zip(programs).map(result).collect();
         Ok(Outcome {
             outputs,
             time_ns: self.now_ns,
@@ -317,27 +370,68 @@ impl<'a> Simulation<'a> {
     }
 
     fn partner(&self, place: Place) -> Place {
-        self.matches
-            .partner(place)
-            .expect("sends and receives were matched")
+        let partner = self.setting.matches.partner(place);
+        partner.expect("sends and receives were matched")
     }
 
-    fn action(&self, place: Place) -> Action {
-        self.programs[place.rank as usize].steps[place.step as usize].action
+    fn action(&self, place: Place) -> &'a Action {
+        &self.setting.programs[place.rank as usize].steps[place.step as usize].action
     }
 
     fn progress(&mut self, place: Place) -> &mut Progress {
         &mut self.ranks[place.rank as usize].steps[place.step as usize]
     }
 
+    /// The elements of a slice; in place, the input's are where the output has them.
     fn buffer(&mut self, place: Place, slice: Slice) -> &mut [i64] {
+        let program = &self.setting.programs[place.rank as usize];
+        let segment = self.setting.segments[place.rank as usize][place.step as usize];
+        let segments = self.setting.manner.segments;
         let rank = &mut self.ranks[place.rank as usize];
-        let range = self.programs[place.rank as usize].elements(slice, rank.output.len());
+        let slice = match slice.buffer {
+            Buffer::Input | Buffer::Output if self.setting.manner.in_place => {
+                in_place(program, slice)
+            }
+            _ => slice,
+        };
+        let range = rank.layout.elements(program, slice, segment, segments);
         match slice.buffer {
+            Buffer::Input => &mut rank.input[range],
             Buffer::Output => &mut rank.output[range],
             Buffer::Scratch => &mut rank.scratch[range],
         }
     }
+}
+
+/// The slice that a slice is when the call is in place: one block lies in the many.
+fn in_place(program: &Program, slice: Slice) -> Slice {
+    let alias = program.spec.alias(program.rank, slice.first_chunk);
+    match (slice.buffer, block_in_input(program), alias) {
+        (Buffer::Output, Some(chunk), _) => Slice::input(chunk),
+        (Buffer::Input, None, Some(chunk)) => Slice::new(Buffer::Output, chunk, slice.chunks),
+        _ => slice,
+    }
+}
+
+/// Where the output is one block of several that the input has: the block.
+fn block_in_input(program: &Program) -> Option<u32> {
+    let (spec, rank) = (&program.spec, program.rank);
+    let is_one_of_many = spec.input_chunks(rank, 1) > 1 && spec.output_chunks(rank, 1) == 1;
+    (is_one_of_many && spec.alias(rank, rank).is_some()).then_some(rank)
+}
+
+fn progress(program: &Program) -> Vec<Progress> {
+    let mut steps: Vec<Progress> = Vec::with_capacity(program.steps.len());
+    for (index, step) in (0..).zip(&program.steps) {
+        for &after in &step.after {
+            steps[after as usize].followers.push(index);
+        }
+        steps.push(Progress {
+            waits_for: step.after.len(),
+            ..Progress::default()
+        });
+    }
+    steps
 }
 
 fn piece_range(count: usize, piece: u32) -> Range<usize> {

@@ -1,19 +1,35 @@
 //! All algorithms over worlds, lengths and seeds; and programs made wrong, which must be found.
 
-use rlaunch_schedule::{Action, Algorithm, Buffer, Program, check};
+use rlaunch_schedule::{Action, Algorithm, Program, Slice, Spec, check, reduces};
 use rlaunch_sim::{Network, Outcome, Scenario, Settings, Stuck, run};
 use rlaunch_wire::Collective;
 
-const LENGTHS: [usize; 8] = [0, 1, 2, 3, 7, 16, 17, 64];
+const LENGTHS: [usize; 6] = [0, 1, 3, 7, 16, 64];
 
-/// Every algorithm with the collective that it serves.
-fn algorithms() -> impl Iterator<Item = (Collective, Algorithm)> {
-    Collective::ALL[..5].iter().flat_map(|&collective| {
-        let serving = Algorithm::ALL
-            .iter()
-            .filter(move |algorithm| algorithm.serves(collective));
-        serving.map(move |&algorithm| (collective, algorithm))
-    })
+/// Every algorithm with each collective that it serves, in order of ranks too where it can.
+fn specs(world: u32, root: u32) -> Vec<Spec> {
+    let mut specs = Vec::new();
+    for &collective in Collective::ALL {
+        for algorithm in Algorithm::serving(collective) {
+            let spec = Spec::new(collective, algorithm, world);
+            let spec = spec.with_root(if spec.has_root() { root } else { 0 });
+            specs.push(spec);
+            if reduces(collective) && algorithm.keeps_order(collective) {
+                specs.push(spec.with_order(true));
+            }
+        }
+    }
+    specs
+}
+
+fn outcome(
+    scenario: &Scenario,
+    programs: &[Program],
+    network: &Network,
+    settings: &Settings,
+) -> Result<Outcome, Stuck> {
+    let manner = scenario.manner(programs);
+    run(programs, scenario.given(), manner, network, settings)
 }
 
 fn check_scenario(scenario: &Scenario, settings: &Settings) {
@@ -21,7 +37,7 @@ fn check_scenario(scenario: &Scenario, settings: &Settings) {
         ranks_per_host: 3,
         ..Network::default()
     };
-    let verdict = match run(&scenario.programs(), scenario.inputs(), &network, settings) {
+    let verdict = match outcome(scenario, &scenario.programs(), &network, settings) {
         Ok(outcome) => scenario
             .verify(&outcome.outputs)
             .map_err(|wrong| wrong.to_string()),
@@ -32,19 +48,18 @@ fn check_scenario(scenario: &Scenario, settings: &Settings) {
     }
 }
 
+/// Apart and in place, in one segment and in three.
 #[test]
 fn all_algorithms_are_right_in_any_order() {
-    for (collective, algorithm) in algorithms() {
-        for world in 1..18 {
-            for count in LENGTHS {
-                for seed in 0..5 {
-                    let root = (seed as u32 * 7) % world;
+    for world in 1..18 {
+        for seed in 0..4 {
+            for spec in specs(world, (seed as u32 * 7) % world) {
+                for count in LENGTHS {
                     let scenario = Scenario {
-                        collective,
-                        algorithm,
-                        world,
-                        root,
+                        spec,
                         count,
+                        segments: if seed < 2 { 1 } else { 3 },
+                        in_place: seed % 2 == 1,
                         seed,
                     };
                     check_scenario(&scenario, &Settings::wild(seed));
@@ -56,19 +71,17 @@ fn all_algorithms_are_right_in_any_order() {
 
 #[test]
 fn large_worlds_are_right_too() {
-    for (collective, algorithm) in algorithms() {
-        for world in [24, 31, 32, 33, 48, 63, 64] {
-            for count in [1, 64, 130] {
-                let seed = u64::from(world);
+    for world in [24, 31, 32, 33, 48, 63, 64] {
+        for spec in specs(world, 5) {
+            for count in [1, 65] {
                 let scenario = Scenario {
-                    collective,
-                    algorithm,
-                    world,
-                    root: 5,
+                    spec,
                     count,
-                    seed,
+                    segments: 2,
+                    in_place: count == 1,
+                    seed: u64::from(world),
                 };
-                check_scenario(&scenario, &Settings::wild(seed));
+                check_scenario(&scenario, &Settings::wild(scenario.seed));
                 check_scenario(&scenario, &Settings::calm());
             }
         }
@@ -76,17 +89,15 @@ fn large_worlds_are_right_too() {
 }
 
 fn completed(programs: &[Program], scenario: &Scenario, settings: &Settings) -> Outcome {
-    run(programs, scenario.inputs(), &Network::default(), settings).expect("nothing waits for ever")
+    outcome(scenario, programs, &Network::default(), settings).expect("nothing waits for ever")
 }
 
-fn ring_all_reduce(world: u32, count: usize) -> Scenario {
-    let (collective, algorithm) = (Collective::AllReduce, Algorithm::Ring);
+fn all_reduce(algorithm: Algorithm, world: u32, count: usize) -> Scenario {
     Scenario {
-        collective,
-        algorithm,
-        world,
-        root: 0,
+        spec: Spec::new(Collective::AllReduce, algorithm, world),
         count,
+        segments: 1,
+        in_place: false,
         seed: 1,
     }
 }
@@ -95,7 +106,7 @@ fn ring_all_reduce(world: u32, count: usize) -> Scenario {
 /// simulator sees wrong numbers under some seed; the checker says so without running at all.
 #[test]
 fn a_missing_edge_gives_wrong_numbers() {
-    let scenario = ring_all_reduce(4, 16);
+    let scenario = all_reduce(Algorithm::Ring, 4, 16);
     let mut programs = scenario.programs();
     for step in &mut programs[2].steps {
         if matches!(step.action, Action::Send { .. }) {
@@ -108,24 +119,27 @@ fn a_missing_edge_gives_wrong_numbers() {
         scenario.verify(&outcome.outputs).is_err()
     });
     assert!(wrong.count() > 0, "twenty seeds hid the missing edges");
-    assert!(check(Collective::AllReduce, 0, &programs).is_err());
+    assert!(check(&programs).is_err());
 }
 
 /// A rank of the recursive doubling that overwrites what it is still sending.
 #[test]
 fn overwriting_what_is_being_sent_gives_wrong_numbers() {
-    let mut scenario = ring_all_reduce(4, 64);
-    scenario.algorithm = Algorithm::RecursiveDoubling;
+    let scenario = all_reduce(Algorithm::RecursiveDoubling, 8, 64);
     let mut programs = scenario.programs();
+    let own = Slice::scratch(0);
     for program in &mut programs {
         for step in &mut program.steps {
-            match &mut step.action {
-                Action::Send { from, .. } => from.buffer = Buffer::Output,
-                Action::RecvReduce { local, to, .. } => {
-                    local.buffer = Buffer::Output;
-                    to.buffer = Buffer::Output;
-                }
-                Action::Recv { .. } | Action::Copy { .. } => {}
+            let slices: Vec<&mut Slice> = match &mut step.action {
+                Action::Send { from, .. } => vec![from],
+                Action::RecvReduce { local, to, .. } => vec![local, to],
+                _ => Vec::new(),
+            };
+            for slice in slices
+                .into_iter()
+                .filter(|slice| slice.buffer == own.buffer)
+            {
+                *slice = own;
             }
         }
     }
@@ -138,23 +152,17 @@ fn overwriting_what_is_being_sent_gives_wrong_numbers() {
         scenario.verify(&outcome.outputs).is_err()
     });
     assert!(wrong.count() > 0, "twenty seeds hid the overwriting");
-    assert!(check(Collective::AllReduce, 0, &programs).is_err());
+    assert!(check(&programs).is_err());
 }
 
 #[test]
 fn a_deadlock_is_told() {
-    let mut scenario = ring_all_reduce(2, 4);
-    scenario.algorithm = Algorithm::RecursiveDoubling;
+    let scenario = all_reduce(Algorithm::RecursiveDoubling, 2, 4);
     let mut programs = scenario.programs();
     for program in &mut programs {
         program.steps[1].after = vec![0]; // receive after the send that waits for a receive
     }
-    let verdict = run(
-        &programs,
-        scenario.inputs(),
-        &Network::default(),
-        &Settings::calm(),
-    );
+    let verdict = outcome(&scenario, &programs, &Network::default(), &Settings::calm());
     assert!(
         matches!(verdict, Err(Stuck::Deadlock { .. })),
         "{verdict:?}"
@@ -164,7 +172,7 @@ fn a_deadlock_is_told() {
 /// The same seed gives the same run, to the nanosecond.
 #[test]
 fn a_seed_repeats_its_run() {
-    let scenario = ring_all_reduce(7, 64);
+    let scenario = all_reduce(Algorithm::Ring, 7, 64);
     let go = |seed| completed(&scenario.programs(), &scenario, &Settings::wild(seed));
     assert_eq!(go(3), go(3));
     assert_ne!(go(3).time_ns, go(4).time_ns);
@@ -175,10 +183,7 @@ fn a_seed_repeats_its_run() {
 fn costs_are_as_documented() {
     let link = Network::default().inside; // eight ranks on one host
     let time_of = |algorithm, count| {
-        let scenario = Scenario {
-            algorithm,
-            ..ring_all_reduce(8, count)
-        };
+        let scenario = all_reduce(algorithm, 8, count);
         completed(&scenario.programs(), &scenario, &Settings::calm())
     };
     let ring = time_of(Algorithm::Ring, 8 * 3000);

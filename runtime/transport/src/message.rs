@@ -129,12 +129,13 @@ impl Outgoing {
 pub enum Sink {
     /// `to` becomes the payload. `streaming`: it is too large to be worth room in the cache.
     Copy { to: *mut u8, streaming: bool },
-    /// `to = local op payload`, element by element; `to` may be `local`.
+    /// `to = local op payload`, or the other way round, element by element; `to` may be `local`.
     Reduce {
         dtype: DType,
         op: Op,
         local: *const u8,
         to: *mut u8,
+        payload_first: bool,
     },
     /// Nobody wants the payload; it only makes room for what follows.
     Discard,
@@ -197,6 +198,7 @@ impl Incoming {
                 op,
                 local,
                 to,
+                payload_first,
             } => {
                 let count = bytes / dtype.size_bytes();
                 assert_eq!(
@@ -206,8 +208,13 @@ impl Incoming {
                 );
                 // SAFETY: in range of the sink as the caller vouches.
                 let (local, to) = unsafe { (local.add(at), to.add(at)) };
+                let (left, right) = if payload_first {
+                    (from, local)
+                } else {
+                    (local, from)
+                };
                 // SAFETY: all three ranges are valid for `count` elements.
-                unsafe { rlaunch_device::reduce_raw(dtype, op, to, local, from, count) };
+                unsafe { rlaunch_device::reduce_raw(dtype, op, to, left, right, count) };
             }
         }
         self.taken_bytes += bytes;

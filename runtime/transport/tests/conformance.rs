@@ -129,6 +129,7 @@ fn reductions_take_every_element_once() {
                         op: Op::Sum,
                         local: local.as_ptr().cast(),
                         to: place.as_mut_ptr().cast(),
+                        payload_first: false,
                     },
                 );
                 let expected = (0..length / 8).map(|index| index as f64 * 1.5);

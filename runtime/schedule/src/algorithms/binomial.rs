@@ -69,7 +69,10 @@ pub(super) fn gather(spec: Spec, rank: u32) -> Program {
     let Some(parent) = tree.parent() else {
         for child in tree.children() {
             for run in tree.runs(tree.subtree(child)) {
-                builder.recv(tree.rank_at(child), Slice::new(crate::Buffer::Output, run.start, run.end - run.start));
+                builder.recv(
+                    tree.rank_at(child),
+                    Slice::new(crate::Buffer::Output, run.start, run.end - run.start),
+                );
             }
         }
         builder.copy(Slice::input(0), Slice::output(rank));
@@ -97,7 +100,10 @@ pub(super) fn scatter(spec: Spec, rank: u32) -> Program {
     let Some(parent) = tree.parent() else {
         for child in tree.children().rev() {
             for run in tree.runs(tree.subtree(child)) {
-                builder.send(tree.rank_at(child), Slice::new(crate::Buffer::Input, run.start, run.end - run.start));
+                builder.send(
+                    tree.rank_at(child),
+                    Slice::new(crate::Buffer::Input, run.start, run.end - run.start),
+                );
             }
         }
         builder.copy(Slice::input(rank), Slice::output(0));
@@ -165,7 +171,10 @@ impl Tree {
     /// Ranks of a range of places, which goes on at rank 0 behind the last.
     fn runs(&self, places: Range<u32>) -> Vec<Range<u32>> {
         let ranks = |part: Range<u32>| self.rank_at(part.start)..self.rank_at(part.end - 1) + 1;
-        self.cut_behind_the_last(places).into_iter().map(ranks).collect()
+        self.cut_behind_the_last(places)
+            .into_iter()
+            .map(ranks)
+            .collect()
     }
 
     /// The places of this place's subtree, by the messages in which they travel to or from the

@@ -25,9 +25,15 @@ pub(super) fn all_gather(spec: Spec, rank: u32) -> Program {
         blocks += more;
     }
     let behind = world - rank; // blocks up to the last rank's
-    builder.copy(held_blocks(held, 0, behind), Slice::new(Buffer::Output, rank, behind));
+    builder.copy(
+        held_blocks(held, 0, behind),
+        Slice::new(Buffer::Output, rank, behind),
+    );
     if rank > 0 {
-        builder.copy(held_blocks(held, behind, rank), Slice::new(Buffer::Output, 0, rank));
+        builder.copy(
+            held_blocks(held, behind, rank),
+            Slice::new(Buffer::Output, 0, rank),
+        );
     }
     builder.finish()
 }

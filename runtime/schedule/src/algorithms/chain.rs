@@ -39,7 +39,11 @@ pub(super) fn reduce(spec: Spec, rank: u32) -> Program {
     let place = (rank + world - spec.root) % world;
     let mut sum = Slice::input(0);
     if place + 1 < world {
-        let to = if place == 0 { Slice::output(0) } else { builder.scratch([0]) };
+        let to = if place == 0 {
+            Slice::output(0)
+        } else {
+            builder.scratch([0])
+        };
         builder.recv_reduce((rank + 1) % world, sum, to);
         sum = to;
     }
@@ -63,7 +67,11 @@ fn reduce_in_order(spec: Spec, rank: u32) -> Program {
         sum = to;
     }
     if rank >= spec.root && has_above {
-        let to = if rank == spec.root { Slice::output(0) } else { builder.scratch([0]) };
+        let to = if rank == spec.root {
+            Slice::output(0)
+        } else {
+            builder.scratch([0])
+        };
         builder.recv_reduce(rank + 1, sum, to);
         sum = to;
     }

@@ -37,7 +37,11 @@ pub(super) fn all_reduce(spec: Spec, rank: u32) -> Program {
         let peer = folding.rank(peer_place);
         held /= 2;
         let (low, high) = (first, first + held);
-        let (kept, given) = if peer_place < place { (high, low) } else { (low, high) };
+        let (kept, given) = if peer_place < place {
+            (high, low)
+        } else {
+            (low, high)
+        };
         builder.send(peer, span(source, given, held));
         let (own, to) = (span(source, kept, held), span(Buffer::Output, kept, held));
         if peer_place < place {
@@ -71,13 +75,21 @@ pub(super) fn reduce_scatter(spec: Spec, rank: u32) -> Program {
     // Blocks of the places from `first` on, of input or sums.
     let blocks = |source: Buffer, first: u32, places: u32| {
         let (start, end) = (folding.rank(first), folding.first_rank(first + places));
-        let offset = if source == Buffer::Input { 0 } else { sums.first_chunk };
+        let offset = if source == Buffer::Input {
+            0
+        } else {
+            sums.first_chunk
+        };
         Slice::new(source, offset + start, end - start)
     };
     let mut source = Buffer::Input;
     if folding.has_pair(rank) {
         let all = folding.places();
-        builder.recv_reduce(rank + 1, blocks(source, 0, all), blocks(sums.buffer, 0, all));
+        builder.recv_reduce(
+            rank + 1,
+            blocks(source, 0, all),
+            blocks(sums.buffer, 0, all),
+        );
         source = sums.buffer;
     }
     for round in (0..folding.rounds).rev() {

@@ -57,11 +57,19 @@ pub(super) fn reduce(spec: Spec, rank: u32) -> Program {
         builder.send(spec.root, Slice::input(0));
         return builder.finish();
     }
-    let partial = if rank > 0 { builder.scratch([0]) } else { Slice::EMPTY };
+    let partial = if rank > 0 {
+        builder.scratch([0])
+    } else {
+        Slice::EMPTY
+    };
     let mut sum = Slice::input(0);
     for other in 0..spec.world {
         // In place the output is the input, and so not free before that was taken.
-        let to = if other < rank { partial } else { Slice::output(0) };
+        let to = if other < rank {
+            partial
+        } else {
+            Slice::output(0)
+        };
         match (other == rank, other) {
             (true, 0) => continue,
             (true, _) => builder.reduce(vec![sum, Slice::input(0)], to),

@@ -41,7 +41,13 @@ pub enum Algorithm {
 /// ([`Algorithm::serves`]) or its order ([`Algorithm::keeps_order`]); [`crate::select()`] names only
 /// those that do.
 pub fn program(spec: Spec, rank: u32) -> Program {
-    let Spec { collective, algorithm, world, root, in_order } = spec;
+    let Spec {
+        collective,
+        algorithm,
+        world,
+        root,
+        in_order,
+    } = spec;
     assert!(rank < world, "rank {rank} is outside a world of {world}");
     assert!(root < world, "root {root} is outside a world of {world}");
     assert!(
@@ -50,7 +56,11 @@ pub fn program(spec: Spec, rank: u32) -> Program {
     );
     let of_rank = of_rank(collective, algorithm)
         .unwrap_or_else(|| panic!("{algorithm} does not serve {collective}"));
-    if world == 1 { alone(spec) } else { of_rank(spec, rank) }
+    if world == 1 {
+        alone(spec)
+    } else {
+        of_rank(spec, rank)
+    }
 }
 
 type OfRank = fn(Spec, u32) -> Program;
@@ -118,7 +128,10 @@ impl Algorithm {
 
     /// Those that serve `collective`; none for `Send` and `Recv`.
     pub fn serving(collective: Collective) -> impl Iterator<Item = Self> {
-        Self::ALL.iter().copied().filter(move |one| one.serves(collective))
+        Self::ALL
+            .iter()
+            .copied()
+            .filter(move |one| one.serves(collective))
     }
 
     /// Whether contributions can be reduced in the order of ranks ([`Spec::in_order`]), as
@@ -196,7 +209,10 @@ struct Ring {
 
 impl Ring {
     fn of(spec: Spec, rank: u32) -> Self {
-        Self { world: spec.world, rank }
+        Self {
+            world: spec.world,
+            rank,
+        }
     }
 
     fn right(self) -> u32 {
@@ -231,7 +247,11 @@ impl Folding {
     fn of(world: u32) -> Self {
         let rounds = world.ilog2();
         let pairs = world - (1 << rounds);
-        Self { world, rounds, pairs }
+        Self {
+            world,
+            rounds,
+            pairs,
+        }
     }
 
     fn places(&self) -> u32 {
@@ -253,11 +273,19 @@ impl Folding {
     }
 
     fn rank(&self, place: u32) -> u32 {
-        if place < self.pairs { 2 * place } else { place + self.pairs }
+        if place < self.pairs {
+            2 * place
+        } else {
+            place + self.pairs
+        }
     }
 
     /// The first rank of a place, or the world's size behind the last.
     fn first_rank(&self, place: u32) -> u32 {
-        if place == self.places() { self.world } else { self.rank(place) }
+        if place == self.places() {
+            self.world
+        } else {
+            self.rank(place)
+        }
     }
 }

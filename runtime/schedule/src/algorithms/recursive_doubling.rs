@@ -38,7 +38,11 @@ pub(super) fn all_reduce(spec: Spec, rank: u32) -> Program {
     for round in 0..folding.rounds {
         // In place the input is the output: a first sum can't go there, the input is being sent.
         let is_last = round + 1 == folding.rounds && current != own;
-        let to = if is_last { result } else { sums.next().expect("endless") };
+        let to = if is_last {
+            result
+        } else {
+            sums.next().expect("endless")
+        };
         let peer_place = place ^ (1 << round);
         let peer = folding.rank(peer_place);
         builder.send(peer, current);
@@ -78,7 +82,10 @@ pub(super) fn all_gather(spec: Spec, rank: u32) -> Program {
         let peer_place = place ^ (1 << round);
         let of_group = |place: u32| {
             let first = place >> round << round;
-            blocks(folding.rank(first), folding.first_rank(first + (1 << round)))
+            blocks(
+                folding.rank(first),
+                folding.first_rank(first + (1 << round)),
+            )
         };
         builder.send(folding.rank(peer_place), of_group(place));
         builder.recv(folding.rank(peer_place), of_group(peer_place));

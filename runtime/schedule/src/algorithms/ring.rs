@@ -19,7 +19,11 @@ pub(super) fn all_reduce(spec: Spec, rank: u32) -> Program {
     let mut builder = ProgramBuilder::new(spec, rank, spec.world);
     for step in 1..spec.world {
         let (outgoing, incoming) = (ring.back(step), ring.back(step + 1));
-        let own = if step == 1 { Slice::input } else { Slice::output };
+        let own = if step == 1 {
+            Slice::input
+        } else {
+            Slice::output
+        };
         builder.send(ring.right(), own(outgoing));
         builder.recv_reduce(ring.left(), Slice::input(incoming), Slice::output(incoming));
     }
@@ -41,7 +45,11 @@ pub(super) fn reduce_scatter(spec: Spec, rank: u32) -> Program {
     let has_lengths = spec.collective == Collective::ReduceScatterV;
     let partial = builder.scratch(0..if has_lengths { spec.world } else { 2 });
     let place = |step: u32| {
-        let chunk = if has_lengths { ring.back(step + 1) } else { step % 2 };
+        let chunk = if has_lengths {
+            ring.back(step + 1)
+        } else {
+            step % 2
+        };
         Slice::scratch(partial.first_chunk + chunk)
     };
     for step in 1..spec.world {
@@ -51,7 +59,11 @@ pub(super) fn reduce_scatter(spec: Spec, rank: u32) -> Program {
             _ => place(step - 1),
         };
         builder.send(ring.right(), own);
-        let to = if incoming == rank { Slice::output(0) } else { place(step) };
+        let to = if incoming == rank {
+            Slice::output(0)
+        } else {
+            place(step)
+        };
         builder.recv_reduce(ring.left(), Slice::input(incoming), to);
     }
     builder.finish()

@@ -37,7 +37,10 @@ pub(super) fn broadcast(spec: Spec, rank: u32) -> Program {
         }
     }
     if tree.place == 0 {
-        builder.copy(span(Buffer::Input, 0..world), span(Buffer::Output, 0..world));
+        builder.copy(
+            span(Buffer::Input, 0..world),
+            span(Buffer::Output, 0..world),
+        );
     }
     builder.finish()
 }

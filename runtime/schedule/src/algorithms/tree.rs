@@ -22,10 +22,8 @@ pub(super) fn all_reduce(spec: Spec, rank: u32) -> Program {
         let mut sum = Slice::input(part);
         let mut free = places[part as usize].range();
         for child in node.children.into_iter().flatten() {
-            let to = if node.parent.is_none() && sum != Slice::input(part) {
-                Slice::output(part)
-            } else if node.parent.is_none() && node.children.iter().flatten().count() == 1 {
-                Slice::output(part)
+            let to = if node.parent.is_none() {
+                Slice::output(part) // the top has one child
             } else {
                 Slice::scratch(free.next().expect("a chunk for each child"))
             };
@@ -72,7 +70,11 @@ pub(super) fn reduce(spec: Spec, rank: u32) -> Program {
         };
         let mut sum = Slice::input(part);
         for child in node.children.into_iter().flatten() {
-            let to = if sum == Slice::input(part) { builder.scratch([part]) } else { sum };
+            let to = if sum == Slice::input(part) {
+                builder.scratch([part])
+            } else {
+                sum
+            };
             collect(&mut builder, rank, child, sum, to);
             sum = to;
         }

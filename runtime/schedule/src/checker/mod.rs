@@ -54,7 +54,9 @@ pub enum Violation {
         sends: usize,
         receives: usize,
     },
-    #[error("rank {from} step {send} meets rank {to} step {recv}, but they are of different lengths")]
+    #[error(
+        "rank {from} step {send} meets rank {to} step {recv}, but they are of different lengths"
+    )]
     MatchDiffers {
         from: usize,
         send: usize,

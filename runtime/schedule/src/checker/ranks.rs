@@ -8,7 +8,11 @@ pub(super) struct Ranks {
 
 impl Ranks {
     pub(super) fn of(first: u32, end: u32) -> Self {
-        let ranges = if first < end { vec![(first, end)] } else { Vec::new() };
+        let ranges = if first < end {
+            vec![(first, end)]
+        } else {
+            Vec::new()
+        };
         Self { ranges }
     }
 
@@ -38,7 +42,10 @@ impl Ranks {
     }
 
     fn len(&self) -> u64 {
-        let lengths = self.ranges.iter().map(|(first, end)| u64::from(end - first));
+        let lengths = self
+            .ranges
+            .iter()
+            .map(|(first, end)| u64::from(end - first));
         lengths.sum()
     }
 }

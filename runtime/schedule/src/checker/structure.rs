@@ -54,7 +54,8 @@ fn check_step(world: usize, rank: usize, program: &Program, index: usize) -> Res
     if written.is_some_and(|slice| slice.buffer == Buffer::Input) {
         return Err(Violation::WritesInput { rank, step: index });
     }
-    let differs = |slice: Slice| written.is_some_and(|to| !classes(program, slice).eq(classes(program, to)));
+    let differs =
+        |slice: Slice| written.is_some_and(|to| !classes(program, slice).eq(classes(program, to)));
     if reads.any(differs) {
         return Err(Violation::SlicesDiffer { rank, step: index });
     }

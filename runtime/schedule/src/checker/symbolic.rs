@@ -96,7 +96,9 @@ impl<'a> Run<'a> {
 
     fn steps(&mut self, rank: u32, program: &Program) -> Vec<Progress> {
         let is_barrier = self.spec.collective == Collective::Barrier;
-        let mut steps: Vec<_> = (0..program.steps.len()).map(|_| Progress::default()).collect();
+        let mut steps: Vec<_> = (0..program.steps.len())
+            .map(|_| Progress::default())
+            .collect();
         for (index, step) in (0..).zip(&program.steps) {
             for &after in &step.after {
                 steps[after as usize].followers.push(index);

@@ -19,7 +19,9 @@ fn specs(world: u32, roots: &[u32]) -> Vec<Spec> {
             let has_root = spec.has_root();
             for &root in roots.iter().filter(|&&root| root == 0 || has_root) {
                 for in_order in [false, true] {
-                    if !in_order || (crate::reduces(collective) && algorithm.keeps_order(collective)) {
+                    if !in_order
+                        || (crate::reduces(collective) && algorithm.keeps_order(collective))
+                    {
                         specs.push(spec.with_root(root).with_order(in_order));
                     }
                 }

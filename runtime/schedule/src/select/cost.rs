@@ -51,7 +51,7 @@ impl Default for Costs {
 
 /// The cost of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cost {
+pub(super) struct Cost {
     pub picoseconds: u128,
     /// The best segment, where segments are of use; else the usual one.
     pub segment_bytes: usize,
@@ -86,7 +86,11 @@ impl Costs {
         let lengths = (13..21).map(|power| 1_usize << power);
         let costs = lengths.map(|segment_bytes| {
             let parts = if algorithm == Algorithm::Tree { 2 } else { 1 };
-            let segments = question.bytes.div_ceil(parts).div_ceil(segment_bytes).max(1);
+            let segments = question
+                .bytes
+                .div_ceil(parts)
+                .div_ceil(segment_bytes)
+                .max(1);
             Cost {
                 picoseconds: self.time(question, work(question, algorithm, segments as u128)),
                 segment_bytes,
@@ -130,7 +134,11 @@ fn work(question: Question, algorithm: Algorithm, segments: u128) -> Work {
     };
     match algorithm {
         Algorithm::Ring => {
-            let turns = if question.collective == Collective::AllReduce { 2 } else { 1 };
+            let turns = if question.collective == Collective::AllReduce {
+                2
+            } else {
+                1
+            };
             Work {
                 reduced: reduced(share),
                 ..exchange(turns * others, turns * share)
@@ -138,7 +146,11 @@ fn work(question: Question, algorithm: Algorithm, segments: u128) -> Work {
         }
         Algorithm::RecursiveDoubling => recursive_doubling(question, bytes, rounds, is_folded),
         Algorithm::HalvingDoubling => {
-            let turns = if question.collective == Collective::AllReduce { 2 } else { 1 };
+            let turns = if question.collective == Collective::AllReduce {
+                2
+            } else {
+                1
+            };
             let rounds = if is_folded { rounds - 1 } else { rounds };
             let folds = if is_folded { 2 } else { 0 };
             Work {
@@ -156,7 +168,11 @@ fn work(question: Question, algorithm: Algorithm, segments: u128) -> Work {
             ..exchange(rounds, share)
         },
         Algorithm::Pairwise => {
-            let turns = if question.collective == Collective::AllReduce { 2 } else { 1 };
+            let turns = if question.collective == Collective::AllReduce {
+                2
+            } else {
+                1
+            };
             Work {
                 steps: turns,
                 messages: 2 * turns * others,
@@ -187,7 +203,11 @@ fn recursive_doubling(question: Question, bytes: u128, rounds: u128, is_folded: 
     let world = u128::from(question.shape.world);
     let folds = if is_folded { 1 } else { 0 };
     let (steps, moved, reduced) = match question.collective {
-        Collective::AllGather => (rounds + folds, bytes * (world - 1) / world + folds * bytes, 0),
+        Collective::AllGather => (
+            rounds + folds,
+            bytes * (world - 1) / world + folds * bytes,
+            0,
+        ),
         Collective::AllReduce => {
             let steps = rounds + folds;
             (steps, bytes * steps, bytes * rounds)

@@ -46,7 +46,8 @@ pub struct Choice {
 /// For `Send`, `Recv` and `Create`, which have no schedule.
 pub fn select(question: Question, forced: Option<Algorithm>) -> Choice {
     let costs = Costs::default();
-    let candidates = || Algorithm::serving(question.collective).filter(|one| serves(*one, question));
+    let candidates =
+        || Algorithm::serving(question.collective).filter(|one| serves(*one, question));
     let is_forced = |one: &Algorithm| Some(*one) == forced;
     let algorithm = candidates().find(is_forced).unwrap_or_else(|| {
         candidates()
