@@ -25,5 +25,8 @@ pub use checker::{Violation, check};
 pub use layout::{Layout, chunk_range};
 pub use order::Order;
 pub use program::{Action, Buffer, Program, Slice, Step};
-pub use select::{Choice, Costs, Question, Shape, select};
+pub use select::{
+    Choice, Costs, Measurement, Prediction, Preference, PreferenceError, Question, Selector, Shape,
+    Tuning, TuningError, select,
+};
 pub use spec::{Spec, reduces};

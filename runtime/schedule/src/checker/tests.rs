@@ -1,13 +1,9 @@
 use super::*;
-use crate::{Action, Algorithm, Spec, program};
+use crate::{Algorithm, Spec, program};
 use rlaunch_wire::Collective;
 
 fn programs(spec: Spec) -> Vec<Program> {
     (0..spec.world).map(|rank| program(spec, rank)).collect()
-}
-
-fn all_reduce(algorithm: Algorithm, world: u32) -> Vec<Program> {
-    programs(Spec::new(Collective::AllReduce, algorithm, world))
 }
 
 /// All calls of a world that have programs, with some roots.

@@ -1,12 +1,21 @@
 //! Which algorithm runs: a pure function of what is equal on all ranks.
 //!
-//! Candidates are compared by a cost in picoseconds, computed in integers so that every rank,
-//! whatever its processor, comes to the same choice. What only one rank knows (alignment, kind of
-//! pointer) is no argument.
+//! Candidates are those that serve the collective and its order and that the user's [`Preference`]
+//! allows. What was measured of just this world decides ([`Tuning`]); else the least cost, in
+//! picoseconds and in integers so that every rank, whatever its processor, comes to the same choice.
+//! What only one rank knows (alignment, kind of pointer) is no argument. Tuning and preference must
+//! be the same on all ranks: [`Selector::fingerprint`] is compared when a communicator is made.
 
 mod cost;
+mod fit;
+mod preference;
+mod tuning;
+mod work;
 
 pub use cost::{Costs, Link};
+pub use fit::Measurement;
+pub use preference::{Preference, PreferenceError};
+pub use tuning::{Tuning, TuningError};
 
 use crate::Algorithm;
 use rlaunch_wire::Collective;
@@ -39,27 +48,102 @@ pub struct Choice {
     pub segment_bytes: usize,
 }
 
-/// The algorithm for a call. `forced` wins where it serves the collective, and is without effect
-/// elsewhere: one name given by a user holds for the calls that know it.
-///
-/// # Panics
-/// For `Send`, `Recv` and `Create`, which have no schedule.
-pub fn select(question: Question, forced: Option<Algorithm>) -> Choice {
-    let costs = Costs::default();
-    let candidates =
-        || Algorithm::serving(question.collective).filter(|one| serves(*one, question));
-    let is_forced = |one: &Algorithm| Some(*one) == forced;
-    let algorithm = candidates().find(is_forced).unwrap_or_else(|| {
-        candidates()
-            .min_by_key(|one| costs.of(question, *one).picoseconds)
-            .expect("every collective has an algorithm")
-    });
-    Choice {
-        algorithm,
-        segment_bytes: costs.of(question, algorithm).segment_bytes,
+/// A candidate and what the model says of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Prediction {
+    pub choice: Choice,
+    pub picoseconds: u128,
+    /// The user's preference lets it run.
+    pub is_allowed: bool,
+    /// This is what [`Selector::select`] says.
+    pub is_chosen: bool,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selector {
+    tuning: Tuning,
+    preference: Preference,
+}
+
+impl Selector {
+    pub fn new(tuning: Tuning, preference: Preference) -> Self {
+        Self { tuning, preference }
     }
+
+    pub fn tuning(&self) -> &Tuning {
+        &self.tuning
+    }
+
+    /// The algorithm for a call. Where the order of ranks counts and nothing that is allowed keeps
+    /// it, the preference is without effect.
+    ///
+    /// # Panics
+    /// For `Send`, `Recv` and `Create`, which have no schedule.
+    pub fn select(&self, question: Question) -> Choice {
+        let is_allowed = |one| self.preference.allows(question.collective, one);
+        if let Some(choice) = self.tuning.measured(question, is_allowed) {
+            return choice;
+        }
+        let candidates = || {
+            let serving = Algorithm::serving(question.collective);
+            serving.filter(move |one| serves(*one, question))
+        };
+        let cheapest = |one: &(Choice, u128)| one.1;
+        let best = |one| self.tuning.costs.best(question, one);
+        let allowed = candidates()
+            .filter(|one| is_allowed(*one))
+            .map(best)
+            .min_by_key(cheapest);
+        let any = || candidates().map(best).min_by_key(cheapest);
+        let (choice, _) = allowed
+            .or_else(any)
+            .expect("every collective has an algorithm");
+        choice
+    }
+
+    /// All candidates, the cheapest first.
+    pub fn explain(&self, question: Question) -> Vec<Prediction> {
+        let chosen = self.select(question);
+        let candidates = Algorithm::serving(question.collective);
+        let mut predictions: Vec<_> = candidates
+            .filter(|one| serves(*one, question))
+            .map(|algorithm| {
+                let is_chosen = algorithm == chosen.algorithm;
+                let choice = match self.tuning.costs.best(question, algorithm) {
+                    _ if is_chosen => chosen,
+                    (choice, _) => choice,
+                };
+                Prediction {
+                    choice,
+                    picoseconds: self.tuning.costs.picoseconds(question, choice),
+                    is_allowed: self.preference.allows(question.collective, algorithm),
+                    is_chosen,
+                }
+            })
+            .collect();
+        predictions.sort_by_key(|one| one.picoseconds);
+        predictions
+    }
+
+    /// Equal where all choices are equal: a hash (FNV-1a, so the same in every build) of tuning and
+    /// preference.
+    pub fn fingerprint(&self) -> u64 {
+        let text = format!("{}{:?}", self.tuning.to_text(), self.preference);
+        text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        })
+    }
+}
+
+/// As [`Selector::select`], without a tuning and with one algorithm preferred.
+pub fn select(question: Question, forced: Option<Algorithm>) -> Choice {
+    let preference = forced.map(|one| one.name().parse().expect("a name is a preference"));
+    Selector::new(Tuning::default(), preference.unwrap_or_default()).select(question)
 }
 
 fn serves(algorithm: Algorithm, question: Question) -> bool {
     !question.in_order || algorithm.keeps_order(question.collective)
 }
+
+#[cfg(test)]
+mod tests;
