@@ -114,7 +114,7 @@ impl Tuning {
                 && one.hosts == question.shape.hosts
                 && one.bytes <= question.bytes
         };
-        let best = self.measured.iter().filter(is_of).last()?;
+        let best = self.measured.iter().rfind(is_of)?;
         let may_run = serves(best.algorithm, question) && is_allowed(best.algorithm);
         may_run.then_some(Choice {
             algorithm: best.algorithm,
