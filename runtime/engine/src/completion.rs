@@ -69,17 +69,23 @@ impl Completion {
         }
     }
 
+    /// Whether the thread that waits here is asked to drive the runtime.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.leads.load(Ordering::Acquire)
+    }
+
+    /// The thread that waited here has been asked, or waits no longer.
+    pub(crate) fn withdraw(&self) {
+        self.leads.store(false, Ordering::Release);
+    }
+
     /// Sleeps until done, asked to lead, or `longest` has passed. One thread at a time.
-    pub(crate) fn park(&self, longest: Option<Duration>) {
+    pub(crate) fn park(&self, longest: Duration) {
         self.lock().thread = Some(std::thread::current());
-        if !self.is_done() && !self.leads.load(Ordering::Acquire) {
-            match longest {
-                Some(longest) => std::thread::park_timeout(longest),
-                None => std::thread::park(),
-            }
+        if !self.is_done() && !self.is_asked() {
+            std::thread::park_timeout(longest);
         }
         self.lock().thread = None;
-        self.leads.store(false, Ordering::Release);
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {

@@ -1,13 +1,14 @@
 //! From a configuration to a connected world.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::os::fd::{FromRawFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Instant;
 
 use prost::Message;
 use rlaunch_schedule::Algorithm;
 use rlaunch_transport::Secret;
-use rlaunch_transport::shm::{self, Doorbell, ShmConnection, ShmSetup};
+use rlaunch_transport::shm::{self, Doorbell, ShmConnection, ShmSetup, Team};
 use rlaunch_transport::tcp::handshake::Identity;
 
 use crate::bootstrap::admit;
@@ -15,9 +16,12 @@ use crate::card::{Card, has_core_each};
 use crate::config::{Config, Rendezvous};
 use crate::control::ControlLink;
 use crate::core::{Core, Neighbours, Peer};
+use crate::failure::Shared;
+use crate::group::{Group, Groups, Members};
 use crate::health::Watch;
 use crate::local;
 use crate::network::{Network, check_allowed};
+use crate::point::Points;
 use crate::wait::Pace;
 use crate::{Error, Rank};
 
@@ -31,6 +35,8 @@ pub(crate) struct Place {
     pub(crate) host: String,
     pub(crate) transports: Vec<&'static str>,
     pub(crate) is_authenticated: bool,
+    /// Each rank of this host can have a core of its own.
+    pub(crate) has_core: bool,
 }
 
 /// Joins; returns once this rank is connected with all others.
@@ -61,7 +67,7 @@ pub(crate) fn connect(config: &Config) -> Result<(Place, Core), Error> {
 
     let me = config.rank as usize;
     let mut peers: Vec<Peer> = cards.iter().map(|card| Peer::new(identity(card))).collect();
-    let neighbours = share_memory(me, &cards, &secret, job, deadline, &mut peers)?;
+    let shared = share_memory(me, &cards, &secret, job, deadline, &mut peers)?;
     let identity = Identity {
         secret: secret.clone(),
         job,
@@ -76,6 +82,7 @@ pub(crate) fn connect(config: &Config) -> Result<(Place, Core), Error> {
     };
 
     let processes = watch_processes(me, &cards);
+    let has_core = has_core_each(&cards[me], &cards);
     let is_leader_link = matches!(control, ControlLink::Member(_));
     let (local_rank, local_size) = local_place(config, me, &cards);
     let place = Place {
@@ -85,27 +92,47 @@ pub(crate) fn connect(config: &Config) -> Result<(Place, Core), Error> {
         local_size,
         host,
         transports: transports(&peers),
+        has_core,
         is_authenticated: !matches!(config.rendezvous, Rendezvous::Star { secret: None, .. }),
     };
-    let all_near = neighbours.as_ref().is_some_and(|near| near.is_world);
+    let host_of = host_of(&cards);
+    let logbook_epoch = Instant::now();
+    let (neighbours, team) = match shared {
+        Some((neighbours, team)) => (Some(neighbours), Some(team)),
+        None => (None, None),
+    };
+    let mut groups = Groups::default();
+    let members = Members {
+        id: 0,
+        ranks: (0..config.world_size).collect(),
+        me: config.rank,
+        near: (0..config.world_size)
+            .filter(|rank| host_of[*rank as usize] == host_of[me])
+            .collect(),
+        team,
+        hosts: host_of.clone(),
+    };
+    let shared = Arc::new(Shared::new(0, logbook_epoch));
+    groups.insert(Group::new(members, shared));
     let core = Core {
         rank: config.rank,
-        hosts: if all_near { 1 } else { hosts(&cards).max(2) },
         peers,
+        host_of,
         neighbours,
         network,
         control,
         watch: Watch::new(processes, is_leader_link),
-        pace: Pace::new(has_core_each(&cards[me], &cards)),
+        pace: Pace::new(has_core),
         timeout: config.timeout,
         algorithm,
-        poison: None,
-        calls: 0,
-        history: VecDeque::new(),
+        groups,
+        active: Vec::new(),
         plans: HashMap::new(),
+        epoch: logbook_epoch,
         scratch: Vec::new(),
         done: Vec::new(),
-        points: Default::default(),
+        points: Points::default(),
+        failed_now: Vec::new(),
     };
     Ok((place, core))
 }
@@ -126,7 +153,7 @@ fn share_memory(
     job: [u8; 16],
     deadline: Instant,
     peers: &mut [Peer],
-) -> Result<Option<Neighbours>, Error> {
+) -> Result<Option<(Neighbours, Team)>, Error> {
     let near: Vec<usize> = (0..cards.len())
         .filter(|rank| cards[*rank].shares_memory(&cards[me]))
         .collect();
@@ -163,12 +190,7 @@ fn share_memory(
         }
     }
     let doorbell = Doorbell::new(arena.clone(), local_rank as u32);
-    Ok(Some(Neighbours {
-        arena,
-        doorbell,
-        team,
-        is_world: near.len() == cards.len(),
-    }))
+    Ok(Some((Neighbours { arena, doorbell }, team)))
 }
 
 /// Handles on the processes that share memory with this one; a stream tells of its peer's end
@@ -218,13 +240,22 @@ fn local_place(config: &Config, me: usize, cards: &[Card]) -> (u32, u32) {
     )
 }
 
-fn hosts(cards: &[Card]) -> u32 {
-    let is_first = |index: &usize| {
-        !cards[..*index]
+/// For each rank the number of its host, counted from 0 in the order of their lowest ranks. Ranks
+/// that may not share memory are as far as other hosts' and count as such.
+fn host_of(cards: &[Card]) -> Vec<u32> {
+    let mut firsts: Vec<usize> = Vec::new();
+    let mut host_of = Vec::new();
+    for (rank, card) in cards.iter().enumerate() {
+        let known = firsts
             .iter()
-            .any(|earlier| earlier.shares_host(&cards[*index]))
-    };
-    (0..cards.len()).filter(is_first).count() as u32
+            .position(|first| cards[*first].shares_memory(card));
+        let host = known.unwrap_or_else(|| {
+            firsts.push(rank);
+            firsts.len() - 1
+        });
+        host_of.push(host as u32);
+    }
+    host_of
 }
 
 fn transports(peers: &[Peer]) -> Vec<&'static str> {

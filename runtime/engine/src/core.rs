@@ -1,30 +1,32 @@
-//! The state of one rank's world, behind the lock of [`crate::World`].
+//! The state of one rank's job, behind the engine's lock: peers, communicators, what is under way.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rlaunch_schedule::{Algorithm, Spec};
-use rlaunch_transport::shm::{Arena, Doorbell, Team};
+use rlaunch_transport::shm::{Arena, Doorbell};
 use rlaunch_transport::tcp::TcpEndpoint;
-use rlaunch_transport::{Connection, ConnectionError, Header, Outgoing, Progress};
-use rlaunch_wire::{Collective, DType, Descriptor, Op};
+use rlaunch_transport::{Connection, ConnectionError, Header, Outgoing};
+use rlaunch_wire::Descriptor;
+use rlaunch_wire::notice::{Disagreement, Failed, Notice, NoticeKind};
 
+use crate::active::Active;
 use crate::control::{ControlLink, Event};
+use crate::group::{GroupKey, Groups};
 use crate::health::Watch;
 use crate::interpret::Plan;
 use crate::point::{OperationId, Pair, Points};
+use crate::streams::Stream;
 use crate::wait::Pace;
 use crate::{Error, Rank};
-use rlaunch_wire::notice::{Disagreement, Failed, Notice, NoticeKind};
-
-/// Calls remembered to be compared with what others wait in.
-pub(crate) const HISTORY_CALLS: u64 = 16;
 
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) rank: u32,
     pub(crate) peers: Vec<Peer>,
+    /// Host of each rank of the world; ranks of one host share memory if they may.
+    pub(crate) host_of: Vec<u32>,
     pub(crate) neighbours: Option<Neighbours>,
     /// Where streams come in; `None` where none are needed.
     pub(crate) network: Option<Arc<TcpEndpoint>>,
@@ -33,18 +35,17 @@ pub(crate) struct Core {
     pub(crate) pace: Pace,
     pub(crate) timeout: Duration,
     pub(crate) algorithm: Option<Algorithm>,
-    /// Hosts, as far as the choice of algorithms is concerned.
-    pub(crate) hosts: u32,
-    /// The first error; every later call returns it.
-    pub(crate) poison: Option<Error>,
-    /// Collective calls begun.
-    pub(crate) calls: u64,
-    pub(crate) history: VecDeque<Descriptor>,
-    pub(crate) plans: HashMap<Spec, Arc<Plan>>,
+    pub(crate) groups: Groups,
+    /// Operations under way, but for the one that the driving thread runs for itself.
+    pub(crate) active: Vec<Active>,
+    pub(crate) plans: HashMap<(Spec, u32), Arc<Plan>>,
+    pub(crate) epoch: Instant,
     pub(crate) scratch: Vec<u64>,
     /// Flags of the interpreter, kept to be allocated once.
     pub(crate) done: Vec<bool>,
     pub(crate) points: Points,
+    /// Communicators that have failed since their point-to-point operations were last ended.
+    pub(crate) failed_now: Vec<GroupKey>,
 }
 
 /// Another rank (or this one, without a connection).
@@ -60,10 +61,13 @@ pub(crate) struct Peer {
     pub(crate) is_leaving: bool,
     /// Polls without a result since it was seen to have left.
     pub(crate) polls_since_left: u32,
+    /// Why no communicator with it can work any more.
+    pub(crate) failure: Option<Cause>,
+    pub(crate) stream: Stream,
     /// Messages that wait for their turn, in order.
     pub(crate) outbox: VecDeque<Queued>,
     pub(crate) pair: Pair,
-    /// The calls that it waits in, as it told; the newest last.
+    /// The calls that it waits in, as it told; the newest last of each communicator.
     pub(crate) waits_in: Vec<Descriptor>,
 }
 
@@ -75,15 +79,19 @@ pub(crate) struct Queued {
     pub(crate) owner: Option<OperationId>,
 }
 
+/// What ended a peer, as far as this rank knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Cause {
+    Failed(String),
+    Left,
+    Broken(String),
+}
+
 /// The ranks that share memory with this one.
 #[derive(Debug)]
 pub(crate) struct Neighbours {
     pub(crate) arena: Arc<Arena>,
     pub(crate) doorbell: Doorbell,
-    /// All ranks of this host, in rank order.
-    pub(crate) team: Team,
-    /// All ranks of the world are neighbours.
-    pub(crate) is_world: bool,
 }
 
 impl Peer {
@@ -95,6 +103,8 @@ impl Peer {
             has_left: false,
             is_leaving: false,
             polls_since_left: 0,
+            failure: None,
+            stream: Stream::default(),
             outbox: VecDeque::new(),
             pair: Pair::default(),
             waits_in: Vec::new(),
@@ -123,55 +133,85 @@ impl Queued {
     }
 }
 
+impl Cause {
+    pub(crate) fn error(&self, peer: Rank, during: String) -> Error {
+        match self {
+            Self::Failed(cause) => Error::PeerFailed {
+                peer,
+                cause: cause.clone(),
+                during,
+            },
+            Self::Left => Error::PeerLeft { peer, during },
+            Self::Broken(cause) => Error::Connection {
+                peer,
+                cause: cause.clone(),
+            },
+        }
+    }
+}
+
 impl Core {
     pub(crate) fn size(&self) -> u32 {
         self.peers.len() as u32
     }
 
-    /// Numbers a collective call and looks whether the world still stands.
-    pub(crate) fn begin(
-        &mut self,
-        collective: Collective,
-        dtype: DType,
-        op: Option<Op>,
-        root: u32,
-        count: usize,
-    ) -> Result<Descriptor, Error> {
-        let descriptor = Descriptor {
-            communicator: 0,
-            sequence: self.calls,
-            collective,
-            dtype,
-            op,
-            root,
-            count: count as u64,
-        };
-        self.calls += 1;
-        if self.history.len() as u64 == HISTORY_CALLS {
-            self.history.pop_front();
-        }
-        self.history.push_back(descriptor);
-        self.check(&descriptor)?;
-        Ok(descriptor)
+    pub(crate) fn identity(&self, rank: u32) -> Rank {
+        self.peers[rank as usize].identity.clone()
     }
 
-    /// Returns the world's error, if it has one. Looks at the control link now and then.
-    pub(crate) fn check(&mut self, during: &Descriptor) -> Result<(), Error> {
-        if self.poison.is_none() && self.watch.is_due_coarse() {
-            self.look(during);
+    /// Returns the communicator's error, if it has one. Looks at the control link now and then.
+    pub(crate) fn check(&mut self, key: GroupKey) -> Result<(), Error> {
+        if self.watch.is_due_coarse() {
+            self.look();
         }
         if self.watch.someone_waits {
             self.compare_waits();
         }
-        self.poison.clone().map_or(Ok(()), Err)
+        self.note_abort(key);
+        let group = self.groups.get(key).ok_or(Error::Finalized)?;
+        group.poison.clone().map_or(Ok(()), Err)
     }
 
-    /// Makes `error` the world's, and tells the others. Returns the world's error, which an earlier
-    /// one stays.
-    pub(crate) fn fail(&mut self, error: Error) -> Error {
-        if let Some(earlier) = &self.poison {
+    /// An abort from another thread becomes the communicator's error.
+    pub(crate) fn note_abort(&mut self, key: GroupKey) {
+        let Some(group) = self.groups.get(key) else {
+            return;
+        };
+        let Some(reason) = group.shared.aborted() else {
+            return;
+        };
+        if group.poison.is_some() {
+            return;
+        }
+        let error = Error::Aborted {
+            by: self.identity(self.rank),
+            communicator: group.id(),
+            reason: reason.to_owned(),
+            during: group.during(),
+        };
+        self.fail(key, error);
+    }
+
+    /// Makes `error` the communicator's, and tells the others. Returns the communicator's error,
+    /// which an earlier one stays.
+    pub(crate) fn fail(&mut self, key: GroupKey, error: Error) -> Error {
+        let (me, Some(group)) = (self.rank, self.groups.get_mut(key)) else {
+            return error;
+        };
+        if let Some(earlier) = &group.poison {
             return earlier.clone();
         }
+        group.poison = Some(error.clone());
+        let id = group.id();
+        self.failed_now.push(key);
+        let failed = |rank, cause, has_left| {
+            NoticeKind::Failed(Failed {
+                rank,
+                cause,
+                has_left,
+                communicator: Some(id),
+            })
+        };
         let kind = match &error {
             Error::Mismatch {
                 left_rank,
@@ -188,21 +228,66 @@ impl Core {
                 rank: peer.rank,
                 cause: cause.clone(),
                 has_left: false,
+                communicator: None,
             }),
-            Error::PeerLeft { peer, .. } => NoticeKind::Failed(Failed {
-                rank: peer.rank,
-                cause: String::new(),
-                has_left: true,
-            }),
-            other => NoticeKind::Failed(Failed {
-                rank: self.rank,
-                cause: format!("it gave up: {other}"),
-                has_left: false,
-            }),
+            Error::PeerLeft { peer, .. } => failed(peer.rank, String::new(), true),
+            other => failed(me, format!("it gave up: {other}"), false),
         };
-        self.control.broadcast(self.rank, Notice::encoded(kind));
-        self.poison = Some(error.clone());
+        self.control.broadcast(me, Notice::encoded(kind));
         error
+    }
+
+    /// A failure that the others know already.
+    pub(crate) fn poison(&mut self, key: GroupKey, error: Error) {
+        if let Some(group) = self.groups.get_mut(key)
+            && group.poison.is_none()
+        {
+            group.poison = Some(error);
+            self.failed_now.push(key);
+        }
+    }
+
+    /// Nothing that needs this rank can work any more: its communicators fail. The others are told.
+    pub(crate) fn fail_peer(&mut self, rank: u32, cause: &Cause) {
+        if !self.lose_peer(rank, cause) {
+            return;
+        }
+        let text = match cause {
+            Cause::Failed(text) | Cause::Broken(text) => text.clone(),
+            Cause::Left => String::new(),
+        };
+        let failed = Failed {
+            rank,
+            cause: text,
+            has_left: *cause == Cause::Left,
+            communicator: None,
+        };
+        let notice = Notice::encoded(NoticeKind::Failed(failed));
+        self.control.broadcast(self.rank, notice);
+    }
+
+    /// The same without telling; false if it was known.
+    pub(crate) fn lose_peer(&mut self, rank: u32, cause: &Cause) -> bool {
+        let peer = &mut self.peers[rank as usize];
+        if peer.failure.is_some() {
+            return false;
+        }
+        peer.failure = Some(cause.clone());
+        for key in self.groups.keys() {
+            if self.group(key).contains(rank) {
+                let error = cause.error(self.identity(rank), self.group(key).during());
+                self.poison(key, error);
+            }
+        }
+        true
+    }
+
+    /// What a communicator of these ranks of the world would fail with at once.
+    pub(crate) fn known_failure(&self, ranks: &[u32]) -> Option<Error> {
+        ranks.iter().find_map(|rank| {
+            let cause = self.peers[*rank as usize].failure.as_ref()?;
+            Some(cause.error(self.identity(*rank), "no call".into()))
+        })
     }
 
     /// This rank's call against another's; the lower rank stands first in the message.
@@ -226,63 +311,57 @@ impl Core {
         }
     }
 
-    pub(crate) fn identity(&self, rank: u32) -> Rank {
-        self.peers[rank as usize].identity.clone()
-    }
-
-    /// What a broken connection means. Waits a little for a better word: the launcher knows how a
-    /// process ended, and a peer that left may have done so because of a third one.
+    /// What a broken connection means, for this call and for all communicators with that peer.
+    /// Waits a little for a better word: the launcher knows how a process ended, and a peer that
+    /// left may have done so because of a third one.
     pub(crate) fn explain(
         &mut self,
         rank: u32,
         error: ConnectionError,
-        during: &Descriptor,
+        call: &Descriptor,
     ) -> Error {
-        let peer = self.identity(rank);
-        let during = &during.to_string();
-        match error {
+        let cause = match error {
             ConnectionError::Closed => {
-                self.linger(during);
-                if let Some(poison) = &self.poison {
-                    return poison.clone();
-                }
+                self.linger(rank);
                 let departed = &self.peers[rank as usize];
-                if departed.has_left || departed.is_leaving {
-                    return Error::PeerLeft {
-                        peer,
-                        during: during.into(),
-                    };
-                }
-                let cause = "its process ended (connection closed)".into();
-                Error::PeerFailed {
-                    peer,
-                    cause,
-                    during: during.into(),
+                if let Some(known) = &departed.failure {
+                    known.clone()
+                } else if departed.has_left || departed.is_leaving {
+                    Cause::Left
+                } else {
+                    Cause::Failed("its process ended (connection closed)".into())
                 }
             }
             other => {
                 if matches!(other, ConnectionError::Unreachable { .. }) {
                     // As a process that has ended looks to who first turns to it.
-                    self.linger(during);
-                    if let Some(poison) = &self.poison {
-                        return poison.clone();
-                    }
+                    self.linger(rank);
                 }
-                Error::Connection {
-                    peer,
-                    cause: other.to_string(),
-                }
+                let known = self.peers[rank as usize].failure.clone();
+                known.unwrap_or_else(|| Cause::Broken(other.to_string()))
             }
+        };
+        if let Some(key) = self.groups.find(call.communicator)
+            && let Some(error) = &self.group(key).poison
+        {
+            return error.clone();
         }
+        if cause != Cause::Left {
+            self.fail_peer(rank, &cause);
+        }
+        cause.error(self.identity(rank), call.to_string())
     }
 
-    /// Gives the control link this long to tell the cause of what was just seen.
-    pub(crate) fn linger(&mut self, during: &str) {
+    /// Gives the control link this long to tell why `rank` is out.
+    pub(crate) fn linger(&mut self, rank: u32) {
         const LINGER: Duration = Duration::from_millis(250);
         let deadline = Instant::now() + LINGER;
-        while self.poison.is_none() {
+        let before = self.groups.poisoned();
+        loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() || matches!(self.control, ControlLink::None) {
+            let has_failed = self.peers[rank as usize].failure.is_some();
+            let is_known = has_failed || self.groups.poisoned() > before;
+            if is_known || left.is_zero() || matches!(self.control, ControlLink::None) {
                 return;
             }
             let descriptors: Vec<_> = self
@@ -292,82 +371,34 @@ impl Core {
                 .map(|fd| (fd, libc::POLLIN))
                 .collect();
             crate::framed::poll_descriptors(&descriptors, left);
-            self.poll_control(during);
+            self.poll_control();
         }
     }
 
-    pub(crate) fn poll_control(&mut self, during: &str) {
+    pub(crate) fn poll_control(&mut self) {
         let mut events = Vec::new();
         self.control.poll(&mut events);
         for event in events {
-            self.handle(event, during);
-        }
-    }
-
-    fn handle(&mut self, event: Event, during: &str) {
-        match event {
-            Event::Notice { from, payload } => self.handle_notice(from, &payload, during),
-            Event::PeerFailed(failed) => {
-                let peer = Rank {
-                    rank: failed.rank,
-                    host: failed.host,
-                    pid: failed.pid,
-                };
-                let during = during.into();
-                let error = Error::PeerFailed {
-                    peer,
-                    cause: failed.cause,
-                    during,
-                };
-                self.poison.get_or_insert(error);
-            }
-            Event::Lost => self.handle_lost_link(during),
-        }
-    }
-
-    /// Sends what waits for this peer; true when nothing is left. Only between messages.
-    pub(crate) fn flush_outbox(&mut self, rank: u32, during: &Descriptor) -> Result<bool, Error> {
-        loop {
-            let peer = &mut self.peers[rank as usize];
-            let Some(queued) = peer.outbox.front_mut() else {
-                return Ok(true);
-            };
-            let Some(connection) = &mut peer.connection else {
-                return Ok(true);
-            };
-            // SAFETY: a message with a payload has an owner, whose starter vouches for it until the
-            // owner ends; then the message is abandoned or taken out.
-            match unsafe { connection.poll_send(&mut queued.message) } {
-                Ok(Progress::Done) => {
-                    let owner = queued.owner;
-                    peer.outbox.pop_front();
-                    if let Some(owner) = owner {
-                        self.end_sent(owner);
-                    }
-                }
-                Ok(_) => return Ok(false),
-                // Credits for one that has gone are of no use. Whether its end matters, the
-                // receiving side tells, after what it sent.
-                Err(ConnectionError::Closed) if queued.owner.is_none() => {
-                    peer.outbox.pop_front();
-                }
-                Err(error) => return Err(self.explain(rank, error, during)),
+            match event {
+                Event::Notice { from, payload } => self.handle_notice(from, &payload),
+                Event::PeerFailed(failed) => self.handle_peer_failed(failed),
+                Event::Lost => self.handle_lost_link(),
             }
         }
     }
+}
 
-    /// Makes `error` that of a communicator.
-    pub(crate) fn fail_communicator(&mut self, _communicator: u32, error: Error) -> Error {
-        self.fail(error)
-    }
+/// Plans kept for calls to come; more are made anew.
+const PLANS_MAX: usize = 256;
 
-    /// The rank's number in a communicator.
-    pub(crate) fn rank_in(&self, _communicator: u32, rank: u32) -> u32 {
-        rank
-    }
-
-    /// The members of a communicator, as ranks of the world.
-    pub(crate) fn members(&self, _communicator: u32) -> Vec<u32> {
-        (0..self.size()).collect()
+impl Core {
+    /// The steps of this rank in such a call.
+    pub(crate) fn plan(&mut self, spec: Spec, rank: u32) -> Arc<Plan> {
+        if self.plans.len() >= PLANS_MAX && !self.plans.contains_key(&(spec, rank)) {
+            self.plans.clear();
+        }
+        let plan = self.plans.entry((spec, rank));
+        plan.or_insert_with(|| Arc::new(Plan::new(spec, rank)))
+            .clone()
     }
 }

@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 
 use prost::Message;
 use rlaunch_transport::shm::State;
-use rlaunch_wire::Descriptor;
+use rlaunch_wire::rank::PeerFailed;
+use rlaunch_wire::{Collective, DType, Descriptor};
 
-use crate::core::Core;
+use crate::core::{Cause, Core};
 use crate::framed::poll_descriptors;
 use crate::{Error, Rank};
-use rlaunch_wire::notice::{Notice, NoticeKind, Waiting, descriptor};
+use rlaunch_wire::notice::{Failed, Notice, NoticeKind, Waiting, descriptor};
 
 /// When to look, and at whom.
 #[derive(Debug)]
@@ -68,8 +69,9 @@ fn coarse_ms() -> u64 {
 }
 
 impl Core {
-    /// One look at control link and neighbours. What it finds becomes the world's error.
-    pub(crate) fn look(&mut self, during: &Descriptor) {
+    /// One look at control link and neighbours. What it finds becomes the error of the communicators
+    /// that it concerns.
+    pub(crate) fn look(&mut self) {
         self.watch.next_look = Instant::now() + LOOK_PERIOD;
         if let Some(network) = &self.network {
             network.poll();
@@ -93,17 +95,17 @@ impl Core {
         let (of_links, rest) = ready.split_at(links.len());
         let (of_processes, of_streams) = rest.split_at(self.watch.processes.len());
         if of_links.contains(&true) {
-            self.poll_control(&during.to_string());
+            self.poll_control();
         }
         if of_processes.contains(&true) {
             let watched = self.watch.processes.iter().zip(of_processes);
             let ended = watched.filter_map(|((rank, _), ended)| ended.then_some(*rank));
             let ended: Vec<u32> = ended.collect();
-            self.handle_ended(&ended, &during.to_string());
+            self.handle_ended(&ended);
         }
         for ((rank, _), ended) in streams.iter().zip(of_streams) {
-            if *ended && self.poison.is_none() {
-                self.handle_hangup(*rank, during);
+            if *ended && self.peers[*rank as usize].failure.is_none() {
+                self.handle_hangup(*rank);
             }
         }
     }
@@ -121,12 +123,18 @@ impl Core {
 
     /// The peer sends no more. If it said goodbye, that is in the stream; else it died. What came
     /// before and is not yet wanted hides the end for now.
-    fn handle_hangup(&mut self, rank: u32, during: &Descriptor) {
-        if let Err(error) = self.next_header(rank, during)
-            && !self.peers[rank as usize].has_left
-        {
-            self.fail(error);
-        }
+    fn handle_hangup(&mut self, rank: u32) {
+        let nothing = Descriptor {
+            communicator: u32::MAX,
+            sequence: 0,
+            collective: Collective::Barrier,
+            dtype: DType::I32,
+            op: None,
+            root: 0,
+            count: 0,
+        };
+        // The error is noted with the peer, for all communicators.
+        let _ = self.head(rank, &nothing);
     }
 
     fn note_who_left(&mut self) {
@@ -140,7 +148,7 @@ impl Core {
         }
     }
 
-    fn handle_ended(&mut self, ended: &[u32], during: &str) {
+    fn handle_ended(&mut self, ended: &[u32]) {
         // It may have left in order between the two looks.
         self.note_who_left();
         self.watch
@@ -150,19 +158,26 @@ impl Core {
             if self.peers[*rank as usize].has_left {
                 continue;
             }
-            self.linger(during);
-            let peer = self.identity(*rank);
-            let cause = String::from("its process ended");
-            let error = Error::PeerFailed {
-                peer,
-                cause,
-                during: during.into(),
-            };
-            self.fail(error);
+            self.linger(*rank);
+            self.fail_peer(*rank, &Cause::Failed("its process ended".into()));
         }
     }
 
-    pub(crate) fn handle_notice(&mut self, from: u32, payload: &[u8], during: &str) {
+    /// The launcher or rank 0 knows that a rank's process ended.
+    pub(crate) fn handle_peer_failed(&mut self, failed: PeerFailed) {
+        let Some(peer) = self.peers.get_mut(failed.rank as usize) else {
+            return;
+        };
+        // It may know the process better than the card told.
+        peer.identity = Rank {
+            rank: failed.rank,
+            host: failed.host,
+            pid: failed.pid,
+        };
+        self.lose_peer(failed.rank, &Cause::Failed(failed.cause));
+    }
+
+    pub(crate) fn handle_notice(&mut self, from: u32, payload: &[u8]) {
         let Some(from_peer) = self.peers.get_mut(from as usize) else {
             return;
         };
@@ -195,6 +210,7 @@ impl Core {
                 else {
                     return;
                 };
+                let id = left.communicator;
                 let (left, right) = (Box::new(left), Box::new(right));
                 let error = Error::Mismatch {
                     left_rank,
@@ -202,23 +218,32 @@ impl Core {
                     right_rank,
                     right,
                 };
-                self.poison.get_or_insert(error);
+                if let Some(key) = self.groups.find(id) {
+                    self.poison(key, error);
+                }
             }
-            NoticeKind::Failed(failed) => {
-                let Some(peer) = self.known(failed.rank) else {
-                    return;
-                };
-                let during = during.into();
-                let error = if failed.has_left {
-                    Error::PeerLeft { peer, during }
-                } else {
-                    Error::PeerFailed {
-                        peer,
-                        cause: failed.cause,
-                        during,
-                    }
-                };
-                self.poison.get_or_insert(error);
+            NoticeKind::Failed(failed) => self.handle_failed_notice(failed),
+        }
+    }
+
+    fn handle_failed_notice(&mut self, failed: Failed) {
+        if failed.rank >= self.size() {
+            return;
+        }
+        let cause = if failed.has_left {
+            Cause::Left
+        } else {
+            Cause::Failed(failed.cause)
+        };
+        match failed.communicator {
+            None => {
+                self.lose_peer(failed.rank, &cause);
+            }
+            Some(id) => {
+                if let Some(key) = self.groups.find(id) {
+                    let error = cause.error(self.identity(failed.rank), self.group(key).during());
+                    self.poison(key, error);
+                }
             }
         }
     }
@@ -229,69 +254,61 @@ impl Core {
             .map(|peer| peer.identity.clone())
     }
 
-    pub(crate) fn handle_lost_link(&mut self, during: &str) {
-        let leader = &self.peers[0];
-        if self.watch.is_leader_link && (leader.has_left || leader.is_leaving) {
-            // Rank 0 has finalized and relays no more; connections and processes still tell.
+    pub(crate) fn handle_lost_link(&mut self) {
+        if !self.watch.is_leader_link {
+            let cause = Cause::Failed("the agent of its host ended".into());
+            self.lose_peer(self.rank, &cause);
             return;
         }
-        let error = if self.watch.is_leader_link {
-            let (peer, cause) = (self.identity(0), "its process ended".into());
-            Error::PeerFailed {
-                peer,
-                cause,
-                during: during.into(),
-            }
-        } else {
-            let (peer, cause) = (
-                self.identity(self.rank),
-                "the agent of its host ended".into(),
-            );
-            Error::PeerFailed {
-                peer,
-                cause,
-                during: during.into(),
-            }
-        };
-        self.poison.get_or_insert(error);
+        let leader = &self.peers[0];
+        // Where rank 0 has finalized it relays no more; connections and processes still tell.
+        if !leader.has_left && !leader.is_leaving {
+            self.lose_peer(0, &Cause::Failed("its process ended".into()));
+        }
     }
 
-    /// Tells the others in which call this rank waits.
+    /// Tells the others in which calls this rank waits.
     pub(crate) fn announce_wait(&mut self) {
-        let calls = self
-            .history
-            .iter()
+        let waiting = self.groups.iter().filter(|group| group.is_busy);
+        let calls: Vec<Vec<u8>> = waiting
+            .flat_map(|group| &group.history)
             .map(|call| call.encode().to_vec())
             .collect();
+        if calls.is_empty() {
+            return;
+        }
         let notice = Notice::encoded(NoticeKind::Waiting(Waiting { calls }));
         self.control.broadcast(self.rank, notice);
     }
 
     /// Compares what others wait in with this rank's calls of the same number.
     pub(crate) fn compare_waits(&mut self) {
-        let Some(oldest) = self.history.front().map(|call| call.sequence) else {
-            return;
-        };
         let mut is_open = false;
-        let mut found = None;
+        let mut found = Vec::new();
         for (rank, peer) in self.peers.iter().enumerate() {
             for theirs in &peer.waits_in {
-                match theirs.sequence.checked_sub(oldest) {
-                    // So old that it must have completed here.
-                    None => {}
-                    Some(index) => match self.history.get(index as usize) {
-                        Some(mine) if mine != theirs => found = Some((*mine, rank, *theirs)),
-                        Some(_) => {}
-                        // This rank has not come there yet.
-                        None => is_open = true,
-                    },
+                // Communicators without this rank, or that are not made here yet.
+                let Some(key) = self.groups.find(theirs.communicator) else {
+                    continue;
+                };
+                let history = &self.group(key).history;
+                let oldest = history.front().map_or(0, |call| call.sequence);
+                // What is older must have completed here.
+                let Some(index) = theirs.sequence.checked_sub(oldest) else {
+                    continue;
+                };
+                match history.get(index as usize) {
+                    Some(mine) if mine != theirs => found.push((key, *mine, rank, *theirs)),
+                    Some(_) => {}
+                    // This rank has not come there yet.
+                    None => is_open = true,
                 }
             }
         }
         self.watch.someone_waits = is_open;
-        if let Some((mine, rank, theirs)) = found {
+        for (key, mine, rank, theirs) in found {
             let error = self.mismatch(mine, rank as u32, theirs);
-            self.fail(error);
+            self.fail(key, error);
         }
     }
 }

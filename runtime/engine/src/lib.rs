@@ -21,9 +21,11 @@
 //! - A world may be used from several threads; calls take turns. Two threads must not rely on each
 //!   other's progress inside one world.
 
+mod active;
 mod bootstrap;
 mod call;
 mod card;
+mod checked;
 mod collective;
 mod communicator;
 mod completion;
@@ -31,22 +33,29 @@ pub mod config;
 mod connect;
 mod control;
 mod core;
+mod driver;
 mod element;
 mod engine;
 mod error;
 mod failure;
 mod flat;
 mod framed;
+mod group;
 mod health;
 mod interpret;
 mod interrupt;
+mod job;
 mod launchers;
 mod leader;
+mod leave;
 mod local;
 mod network;
 mod point;
+mod progress;
 mod request;
+mod streams;
 mod wait;
+mod waker;
 mod world;
 
 pub use call::{Call, Counts, Reduction, Scalar, UserFunction, UserOp};

@@ -41,7 +41,7 @@ impl Request {
 
     /// Whether it is complete; its error, if it failed. Drives the runtime a little.
     pub fn test(&self) -> Result<bool, Error> {
-        self.communicator.engine().test(&self.completion)?;
+        self.communicator.engine().test()?;
         self.completion
             .result()
             .map_or(Ok(false), |result| result.map(|_| true))
@@ -49,15 +49,19 @@ impl Request {
 
     /// Until it is complete.
     pub fn wait(self) -> Result<Status, Error> {
-        self.communicator.engine().wait(&self.completion, None)?;
+        self.communicator
+            .engine()
+            .wait(self.communicator.key(), &self.completion, None)?;
         self.completion.result().unwrap_or(Err(Error::Finalized))
     }
 
     /// At most this long; whether it is complete.
     pub fn wait_timeout(&self, longest: Duration) -> Result<bool, Error> {
-        self.communicator
-            .engine()
-            .wait(&self.completion, Some(longest))?;
+        self.communicator.engine().wait(
+            self.communicator.key(),
+            &self.completion,
+            Some(longest),
+        )?;
         self.completion
             .result()
             .map_or(Ok(false), |result| result.map(|_| true))
@@ -84,7 +88,10 @@ impl Drop for Request {
     fn drop(&mut self) {
         if !self.completion.is_done() {
             // Whoever wants the error waits.
-            let _ = self.communicator.engine().wait(&self.completion, None);
+            let _ =
+                self.communicator
+                    .engine()
+                    .wait(self.communicator.key(), &self.completion, None);
         }
     }
 }

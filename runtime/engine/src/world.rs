@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use crate::connect::connect;
 use crate::engine::Engine;
+use crate::group::Groups;
+use crate::waker::Waker;
 use crate::{Communicator, Config, Error};
 
 /// Joins the job that the environment describes; see [`Config::from_environment`].
@@ -23,10 +25,16 @@ impl World {
     /// Joins as `config` says; returns once every rank has joined.
     pub fn new(config: Config) -> Result<Self, Error> {
         let (place, core) = connect(&config)?;
-        let engine = Arc::new(Engine::new(place, core));
-        Ok(Self {
-            communicator: Communicator::world(engine),
-        })
+        let waker = Waker::new().map_err(|error| Error::Init(error.to_string()))?;
+        let engine = Arc::new(Engine::new(place, core, waker));
+        let communicator = engine.clone().with(move |core| {
+            Ok(Communicator::new(
+                engine,
+                Groups::WORLD,
+                core.group(Groups::WORLD),
+            ))
+        })?;
+        Ok(Self { communicator })
     }
 
     /// Number of this rank among those of its host.

@@ -169,7 +169,7 @@ impl Incoming {
     ///
     /// # Safety
     /// As [`Incoming::feed_at`], for what comes next.
-    pub(crate) unsafe fn feed(&mut self, from: *const u8, bytes: usize) {
+    pub unsafe fn feed(&mut self, from: *const u8, bytes: usize) {
         // SAFETY: as the caller vouches.
         unsafe { self.feed_at(self.taken_bytes, from, bytes) };
     }

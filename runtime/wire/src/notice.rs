@@ -54,6 +54,9 @@ pub struct Failed {
     /// It finalized in order, but a peer still counted on it.
     #[prost(bool, tag = "3")]
     pub has_left: bool,
+    /// The communicator that failed for it; absent where all of that rank's do.
+    #[prost(uint32, optional, tag = "4")]
+    pub communicator: Option<u32>,
 }
 
 /// The sender finalizes.

@@ -11,6 +11,9 @@ use std::time::Duration;
 
 use crate::completion::Completion;
 use crate::engine::Engine;
+use crate::failure::Shared;
+use crate::group::{Group, GroupKey};
+use crate::job::{Job, Work};
 use crate::request::{Persistent, Request};
 use crate::{Call, Error};
 
@@ -26,26 +29,38 @@ pub struct Communicator {
 
 struct Inner {
     engine: Arc<Engine>,
-    id: u32,
+    key: GroupKey,
+    shared: Arc<Shared>,
     rank: u32,
-    ranks: Vec<u32>,
+    ranks: Arc<[u32]>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.engine.free(self.key);
+    }
 }
 
 impl Communicator {
-    pub(crate) fn world(engine: Arc<Engine>) -> Self {
-        let (rank, size) = (engine.place.rank, engine.place.size);
+    /// The handle of a group that the engine has.
+    pub(crate) fn new(engine: Arc<Engine>, key: GroupKey, group: &Group) -> Self {
         Self {
             inner: Arc::new(Inner {
                 engine,
-                id: 0,
-                rank,
-                ranks: (0..size).collect(),
+                key,
+                shared: group.shared.clone(),
+                rank: group.me,
+                ranks: group.ranks.clone(),
             }),
         }
     }
 
-    pub(crate) fn engine(&self) -> &Engine {
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
         &self.inner.engine
+    }
+
+    pub(crate) fn key(&self) -> GroupKey {
+        self.inner.key
     }
 
     /// This rank's number in the communicator.
@@ -59,7 +74,7 @@ impl Communicator {
 
     /// Number that messages and errors show; the world's is 0. Equal on all its ranks.
     pub fn id(&self) -> u32 {
-        self.inner.id
+        self.inner.shared.id
     }
 
     /// The members' ranks in the world, in the order of this communicator.
@@ -91,18 +106,29 @@ impl Communicator {
 
     /// Ends all calls on this communicator, here at once and on its other ranks as soon as they
     /// hear of it, with an error that carries the reason. From any thread.
-    pub fn abort(&self, _reason: &str) {}
+    pub fn abort(&self, reason: &str) {
+        self.inner.shared.abort(reason);
+        self.inner.engine.wake();
+    }
 
     /// What this communicator failed with, if it has.
     pub fn error(&self) -> Option<Error> {
-        self.inner
-            .engine
-            .with(|core| Ok(core.poison.clone()))
-            .ok()?
+        let key = self.key();
+        let poison = self.engine().with(move |core| {
+            core.note_abort(key);
+            Ok(core.group(key).poison.clone())
+        });
+        poison.unwrap_or_else(Some)
     }
 
     /// What a call on this communicator may wait for its peers; `None` for the world's setting.
-    pub fn set_timeout(&self, _timeout: Option<Duration>) {}
+    pub fn set_timeout(&self, timeout: Option<Duration>) -> Result<(), Error> {
+        let key = self.key();
+        self.engine().with(move |core| {
+            core.group_mut(key).timeout = timeout;
+            Ok(())
+        })
+    }
 
     /// Executes a call and waits for its result.
     ///
@@ -111,7 +137,7 @@ impl Communicator {
     /// type, and don't overlap except in place.
     pub unsafe fn run(&self, call: &Call) -> Result<(), Error> {
         // SAFETY: as the caller vouches.
-        unsafe { self.inner.engine.run(call) }.map(|_| ())
+        unsafe { self.engine().run(self.key(), call) }
     }
 
     /// Starts a call. The calls after it on this communicator are executed after it.
@@ -120,9 +146,14 @@ impl Communicator {
     /// As [`Communicator::run`], until the request is complete; until then the input is not
     /// changed and the output not used. Don't forget the request (`mem::forget`) before that.
     pub unsafe fn start(&self, call: Call) -> Result<Request, Error> {
-        let completion = Arc::new(Completion::default());
-        // SAFETY: as the caller vouches.
-        completion.complete(unsafe { self.inner.engine.run(&call) });
+        let completion = Arc::<Completion>::default();
+        let timeout = call.timeout;
+        self.engine().start(Job {
+            key: self.key(),
+            work: Work::Collective(call),
+            timeout,
+            completion: completion.clone(),
+        })?;
         Ok(Request::new(self.clone(), completion))
     }
 
@@ -142,7 +173,7 @@ fn not_yet() -> Error {
 impl fmt::Debug for Communicator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Communicator")
-            .field("id", &self.inner.id)
+            .field("id", &self.inner.shared.id)
             .field("rank", &self.inner.rank)
             .field("ranks", &self.inner.ranks)
             .finish_non_exhaustive()

@@ -12,7 +12,6 @@
 
 mod plan;
 mod reducer;
-mod streams;
 
 use std::sync::Arc;
 
@@ -346,6 +345,10 @@ impl Interpreter {
 }
 
 impl Operation for Interpreter {
+    fn call(&self) -> Descriptor {
+        self.task.descriptor
+    }
+
     fn poll(&mut self, core: &mut Core) -> Result<Progress, Error> {
         let mut moved = self.poll_local();
         for lane in 0..self.lanes.len() {
@@ -384,11 +387,15 @@ impl Operation for Interpreter {
         }
         awaited
     }
-}
 
-impl Interpreter {
     /// Gives back what others can use.
-    pub(crate) fn end(&mut self, core: &mut Core) {
+    fn end(&mut self, core: &mut Core) {
+        for lane in 0..self.lanes.len() {
+            let peer = self.peer(lane);
+            let state = &mut self.lanes[lane];
+            let (outgoing, incoming) = (state.outgoing.take(), state.incoming.take());
+            core.give_up(peer, &self.task.descriptor, outgoing, incoming);
+        }
         core.done = std::mem::take(&mut self.done);
         core.scratch = std::mem::take(&mut self.scratch);
     }

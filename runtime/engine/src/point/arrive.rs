@@ -11,49 +11,21 @@ use crate::core::{Core, Queued};
 use crate::request::Status;
 
 impl Core {
-    /// Takes all that has come from `rank` and belongs to no collective. Returns the header of a
-    /// collective's message, if that is what comes next: its payload is the caller's to take.
-    pub(crate) fn next_header(
+    /// Deals with a message that belongs to no collective.
+    pub(crate) fn arrive_point(
         &mut self,
         rank: u32,
+        header: Header,
         call: &Descriptor,
-    ) -> Result<Option<Header>, Error> {
-        loop {
-            if !self.go_on_taking(rank, call)? {
-                return Ok(None);
+    ) -> Result<(), Error> {
+        match header.kind {
+            Kind::Eager => self.arrive_eager(rank, header),
+            Kind::Granted => {
+                self.arrive_granted(rank, header);
+                Ok(())
             }
-            let peer = &mut self.peers[rank as usize];
-            let Some(connection) = &mut peer.connection else {
-                return Ok(None);
-            };
-            let header = match connection.poll_header() {
-                Ok(Some(header)) => header,
-                Ok(None) => return Ok(None),
-                Err(error) => return Err(self.explain(rank, error, call)),
-            };
-            match header.kind {
-                Kind::Collective => return Ok(Some(header)),
-                Kind::Eager => self.arrive_eager(rank, header)?,
-                Kind::Granted => self.arrive_granted(rank, header),
-                Kind::Request | Kind::Grant | Kind::Credit | Kind::Leave => {
-                    self.take_control(rank, header, call)?;
-                }
-            }
-            if header.kind == Kind::Leave {
-                // Only the stream's end follows.
-                return Ok(None);
-            }
+            _ => self.take_control(rank, header, call),
         }
-    }
-
-    /// Takes what has come from a peer, and sends what waits for it.
-    pub(crate) fn progress_pair(&mut self, rank: u32, call: &Descriptor) -> Result<(), Error> {
-        if rank == self.rank {
-            return Ok(());
-        }
-        self.next_header(rank, call)?;
-        self.flush_outbox(rank, call)?;
-        Ok(())
     }
 
     fn arrive_eager(&mut self, rank: u32, header: Header) -> Result<(), Error> {
@@ -78,7 +50,7 @@ impl Core {
             Some(_) => Destination::Nobody,
             None => Destination::Keep(vec![0; (header.length_bytes as usize).div_ceil(8)]),
         };
-        self.take(rank, header, to);
+        self.begin_taking(rank, header, to);
         Ok(())
     }
 
@@ -89,7 +61,7 @@ impl Core {
         match index.and_then(|index| granted.remove(index)) {
             Some((_, id)) => self.take_into(rank, header, id),
             // Its receive was given up.
-            None => self.take(rank, header, Destination::Nobody),
+            None => self.begin_taking(rank, header, Destination::Nobody),
         }
     }
 
@@ -127,14 +99,14 @@ impl Core {
         match self.points.operations.find(id) {
             Some(operation) => {
                 operation.stage = Stage::Receiving(rank);
-                self.take(rank, header, Destination::Receive(id));
+                self.begin_taking(rank, header, Destination::Receive(id));
             }
-            None => self.take(rank, header, Destination::Nobody),
+            None => self.begin_taking(rank, header, Destination::Nobody),
         }
     }
 
     /// The payload that comes next from `rank` goes there.
-    fn take(&mut self, rank: u32, header: Header, mut to: Destination) {
+    fn begin_taking(&mut self, rank: u32, header: Header, mut to: Destination) {
         let place = match &mut to {
             Destination::Receive(id) => {
                 let operation = self.points.operations.find(*id);
@@ -155,7 +127,7 @@ impl Core {
     }
 
     /// Goes on with the payload under way; false while it is not all here.
-    fn go_on_taking(&mut self, rank: u32, call: &Descriptor) -> Result<bool, Error> {
+    pub(crate) fn go_on_taking(&mut self, rank: u32, call: &Descriptor) -> Result<bool, Error> {
         let peer = &mut self.peers[rank as usize];
         let Some(taking) = &mut peer.pair.taking else {
             return Ok(true);
@@ -260,8 +232,7 @@ impl Core {
                 let credit = pair.credit.saturating_add(header.descriptor.count);
                 pair.credit = credit.min(CREDIT_BYTES);
             }
-            Kind::Leave => peer.has_left = true,
-            Kind::Collective | Kind::Eager | Kind::Granted => {}
+            Kind::Leave | Kind::Collective | Kind::Eager | Kind::Granted => {}
         }
         Ok(())
     }
@@ -298,12 +269,6 @@ impl Core {
             Kept::Request(_) | Kept::Own(..) => {}
         }
     }
-
-    /// Puts a message without payload in line.
-    pub(crate) fn post(&mut self, rank: u32, header: Header) {
-        let outbox = &mut self.peers[rank as usize].outbox;
-        outbox.push_back(Queued::control(header));
-    }
 }
 
 impl Pair {
@@ -316,16 +281,5 @@ impl Pair {
             taking.incoming.discard();
             taking.to = Destination::Nobody;
         }
-    }
-
-    /// The rest of a collective's payload whose operation has failed.
-    pub(crate) fn discard(&mut self, header: Header, mut incoming: Incoming) {
-        incoming.discard();
-        let to = Destination::Nobody;
-        self.taking = Some(Taking {
-            header,
-            incoming,
-            to,
-        });
     }
 }

@@ -1,17 +1,18 @@
 //! Several sends and receives at once: none waits for another.
 
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rlaunch_wire::{Collective, DType, Descriptor};
 
 use super::matching::Pattern;
-use super::operation::{OperationId, Started};
+use super::operation::Started;
 use super::wait::PointWait;
 use super::{RecvCall, SendCall, Source, Tag};
 use crate::completion::Completion;
 use crate::core::Core;
 use crate::request::Status;
+use crate::wait::Operation;
 use crate::{Communicator, Element, Error};
 
 /// Collects calls; see [`Communicator::group`].
@@ -92,9 +93,21 @@ impl<'a> Group<'a> {
             return Err(error);
         }
         let (sends, recvs) = (self.sends, self.recvs);
-        let engine = self.communicator.engine();
-        // SAFETY: whoever added the calls vouched for their buffers until the group has run.
-        engine.with(|core| unsafe { core.exchange(sends, recvs) })
+        let received = recvs.len();
+        let answer = Arc::<Mutex<Vec<Status>>>::default();
+        let to = answer.clone();
+        let begin = move |core: &mut Core| {
+            // SAFETY: whoever added the calls vouched for their buffers until the group has run.
+            let wait = unsafe { core.exchange(sends, recvs)? };
+            Ok(wait.with_answer(to))
+        };
+        let communicator = self.communicator;
+        communicator
+            .engine()
+            .run_operation(communicator.key(), None, begin)?;
+        let mut statuses = answer.lock().unwrap_or_else(PoisonError::into_inner);
+        statuses.truncate(received);
+        Ok(std::mem::take(&mut statuses))
     }
 }
 
@@ -180,122 +193,71 @@ impl Communicator {
 }
 
 impl Core {
-    /// Numbers a call and looks whether its communicator still stands.
-    pub(super) fn begin_point(&mut self, call: &mut Descriptor) -> Result<(), Error> {
+    pub(super) fn number_point(&mut self, call: &mut Descriptor) {
         call.sequence = self.points.calls;
         self.points.calls += 1;
-        self.check(call)
     }
 
     /// # Safety
-    /// As [`Core::start_send`]; it ends before this returns.
-    pub(super) unsafe fn send(&mut self, mut send: SendCall) -> Result<(), Error> {
-        self.begin_point(&mut send.call)?;
+    /// As [`Core::start_send`], until what is returned has ended.
+    pub(super) unsafe fn send(&mut self, mut send: SendCall) -> Result<PointWait, Error> {
+        self.number_point(&mut send.call);
         send.is_blocking = true;
         let call = send.call;
         // SAFETY: as the caller vouches.
-        match unsafe { self.start_send(send) } {
-            Ok(Started::Done(_)) => Ok(()),
-            Ok(Started::Waits(id)) => self.finish(call, id).map(drop),
-            Err(error) => Err(self.fail_in(&call, error)),
-        }
+        let started = unsafe { self.start_send(send)? };
+        Ok(PointWait::new(call, vec![started]))
     }
 
     /// # Safety
-    /// As [`Core::start_recv`]; it ends before this returns.
-    pub(super) unsafe fn recv(&mut self, mut recv: RecvCall) -> Result<Status, Error> {
-        self.begin_point(&mut recv.call)?;
+    /// As [`Core::start_recv`], until what is returned has ended.
+    pub(super) unsafe fn recv(&mut self, mut recv: RecvCall) -> Result<PointWait, Error> {
+        self.number_point(&mut recv.call);
         let call = recv.call;
         // SAFETY: as the caller vouches.
-        match unsafe { self.start_recv(recv) }? {
-            Started::Done(status) => Ok(status),
-            Started::Waits(id) => self.finish(call, id),
-        }
+        let started = unsafe { self.start_recv(recv)? };
+        Ok(PointWait::new(call, vec![started]))
     }
 
     /// Receives are posted first, so that what is sent to this rank itself finds them.
     ///
     /// # Safety
-    /// As [`Core::start_send`] and [`Core::start_recv`]; all end before this returns.
-    pub(super) unsafe fn exchange(
+    /// As [`Core::start_send`] and [`Core::start_recv`], until what is returned has ended.
+    unsafe fn exchange(
         &mut self,
         sends: Vec<SendCall>,
         recvs: Vec<RecvCall>,
-    ) -> Result<Vec<Status>, Error> {
+    ) -> Result<PointWait, Error> {
         let first = recvs.first().map(|recv| recv.call);
         let Some(mut call) = first.or(sends.first().map(|send| send.call)) else {
-            return Ok(Vec::new());
+            return Err(Error::Argument("a group without calls".into()));
         };
-        self.begin_point(&mut call)?;
-        let mut started: Vec<Result<Started, Error>> = Vec::new();
+        self.number_point(&mut call);
+        let mut started: Vec<Started> = Vec::new();
+        let mut failed = None;
         for mut recv in recvs {
             recv.call.sequence = call.sequence;
             // SAFETY: as the caller vouches.
-            started.push(unsafe { self.start_recv(recv) });
+            match unsafe { self.start_recv(recv) } {
+                Ok(one) => started.push(one),
+                Err(error) => drop(failed.get_or_insert(error)),
+            }
         }
-        let received = started.len();
         for mut send in sends {
             send.call.sequence = call.sequence;
             // SAFETY: as the caller vouches.
-            started.push(unsafe { self.start_send(send) });
+            match unsafe { self.start_send(send) } {
+                Ok(one) => started.push(one),
+                Err(error) => drop(failed.get_or_insert(error)),
+            }
         }
-        let waits = started.iter().filter_map(|started| match started {
-            Ok(Started::Waits(id)) => Some(*id),
-            _ => None,
-        });
-        let waits: Vec<OperationId> = waits.collect();
-        if let Some(Err(error)) = started.iter().find(|started| started.is_err()) {
-            let error = self.fail_in(&call, error.clone());
-            self.give_up(&waits, &error);
-            return Err(error);
-        }
-        let results = self.wait_for(call, &waits)?;
-        let mut results = results.into_iter();
-        let statuses = started.into_iter().map(|started| match started {
-            Ok(Started::Done(status)) => status,
-            _ => results.next().unwrap_or_default(),
-        });
-        Ok(statuses.take(received).collect())
-    }
-
-    fn finish(&mut self, call: Descriptor, id: OperationId) -> Result<Status, Error> {
-        let ids = [id];
-        let mut wait = PointWait::new(call, &ids);
-        if let Err(error) = self.run(&call, &mut wait) {
-            self.give_up(&ids, &error);
-            return Err(error);
-        }
-        self.take_point(id).unwrap_or(Err(Error::Finalized))
-    }
-
-    /// The statuses of all; the first error of any.
-    fn wait_for(&mut self, call: Descriptor, ids: &[OperationId]) -> Result<Vec<Status>, Error> {
-        let mut wait = PointWait::new(call, ids);
-        if let Err(error) = self.run(&call, &mut wait) {
-            self.give_up(ids, &error);
-            return Err(error);
-        }
-        // All are taken, whatever the first says.
-        let results: Vec<_> = ids
-            .iter()
-            .map(|id| self.take_point(*id).unwrap_or(Err(Error::Finalized)))
-            .collect();
-        results.into_iter().collect()
-    }
-
-    fn give_up(&mut self, ids: &[OperationId], error: &Error) {
-        for id in ids {
-            self.cancel_point(*id, error);
-            self.take_point(*id);
-        }
-    }
-
-    /// An argument's error is the call's alone; any other is the communicator's.
-    fn fail_in(&mut self, call: &Descriptor, error: Error) -> Error {
-        match error {
-            Error::Argument(_) => error,
-            error => self.fail_communicator(call.communicator, error),
-        }
+        let mut wait = PointWait::new(call, started);
+        let Some(error) = failed else {
+            return Ok(wait);
+        };
+        wait.end(self);
+        // Some may have begun, which peers count on.
+        Err(self.fail_communicator(call.communicator, error))
     }
 
     /// Starts a send whose end `completion` tells.
@@ -307,13 +269,10 @@ impl Core {
         mut send: SendCall,
         completion: &Arc<Completion>,
     ) -> Result<(), Error> {
-        self.begin_point(&mut send.call)?;
-        let call = send.call;
+        self.number_point(&mut send.call);
         send.completion = Some(completion.clone());
         // SAFETY: as the caller vouches.
-        let started = unsafe { self.start_send(send) };
-        started.map_err(|error| self.fail_in(&call, error))?;
-        Ok(())
+        unsafe { self.start_send(send) }.map(drop)
     }
 
     /// Starts a receive whose end `completion` tells.
@@ -325,10 +284,32 @@ impl Core {
         mut recv: RecvCall,
         completion: &Arc<Completion>,
     ) -> Result<(), Error> {
-        self.begin_point(&mut recv.call)?;
+        self.number_point(&mut recv.call);
         recv.completion = Some(completion.clone());
         // SAFETY: as the caller vouches.
-        unsafe { self.start_recv(recv) }?;
-        Ok(())
+        unsafe { self.start_recv(recv) }.map(drop)
+    }
+
+    /// Makes `error` that of a communicator.
+    pub(super) fn fail_communicator(&mut self, communicator: u32, error: Error) -> Error {
+        match self.groups.find(communicator) {
+            Some(key) => self.fail(key, error),
+            None => error,
+        }
+    }
+
+    /// The rank's number in a communicator.
+    pub(super) fn rank_in(&self, communicator: u32, rank: u32) -> u32 {
+        let key = self.groups.find(communicator);
+        let group = key.and_then(|key| self.groups.get(key));
+        let number = group.and_then(|group| group.ranks.iter().position(|other| *other == rank));
+        number.map_or(rank, |number| number as u32)
+    }
+
+    /// The members of a communicator, as ranks of the world.
+    pub(super) fn members(&self, communicator: u32) -> Vec<u32> {
+        let key = self.groups.find(communicator);
+        let group = key.and_then(|key| self.groups.get(key));
+        group.map_or_else(Vec::new, |group| group.ranks.to_vec())
     }
 }

@@ -4,6 +4,7 @@
 //! if it was started with a completion, when it ends.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use rlaunch_wire::Descriptor;
 
@@ -29,6 +30,8 @@ pub(crate) struct PointOperation {
     pub(super) buffer: *mut u8,
     pub(super) stage: Stage,
     pub(super) completion: Option<Arc<Completion>>,
+    /// When it was started, if nobody waits for it in a call.
+    pub(super) begun: Option<Instant>,
 }
 
 // SAFETY: the pointer is followed only while the operation is under way, for which its starter
@@ -62,6 +65,7 @@ pub(crate) enum Started {
 pub(crate) struct Operations {
     places: Vec<Place>,
     free: Vec<u32>,
+    started: usize,
 }
 
 #[derive(Debug)]
@@ -72,6 +76,7 @@ struct Place {
 
 impl Operations {
     pub(super) fn insert(&mut self, operation: PointOperation) -> OperationId {
+        self.started += usize::from(operation.completion.is_some());
         let index = self.free.pop().unwrap_or_else(|| {
             self.places.push(Place {
                 generation: 0,
@@ -111,6 +116,27 @@ impl Operations {
         place.operation.take()
     }
 
+    /// Those that nobody waits for in a call, and that have not ended.
+    pub(super) fn started(&self) -> usize {
+        self.started
+    }
+
+    pub(super) fn all_started(&self) -> Vec<OperationId> {
+        if self.started == 0 {
+            return Vec::new();
+        }
+        let places = self.places.iter().enumerate();
+        let started = places.filter_map(|(index, place)| {
+            let operation = place.operation.as_ref()?;
+            operation.completion.as_ref()?;
+            Some(OperationId {
+                index: index as u32,
+                generation: place.generation,
+            })
+        });
+        started.collect()
+    }
+
     /// Those of one communicator that have not ended.
     fn of(&self, communicator: u32) -> Vec<OperationId> {
         let open = |place: &Place| {
@@ -142,6 +168,7 @@ impl Core {
             operation.stage = Stage::Ended(result);
             return;
         };
+        self.points.operations.started -= 1;
         self.points.operations.remove(id);
         completion.complete(result);
     }

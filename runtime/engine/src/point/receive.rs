@@ -1,6 +1,7 @@
 //! Starting a receive: from what was kept, or posted for what comes.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use rlaunch_wire::Descriptor;
 
@@ -35,6 +36,7 @@ impl Core {
             pattern,
             buffer: recv.buffer,
             stage: Stage::Posted,
+            begun: recv.completion.is_some().then(Instant::now),
             completion: recv.completion,
         });
         let context = self.points.context(communicator);

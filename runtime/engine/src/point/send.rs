@@ -1,6 +1,7 @@
 //! Starting a send: eager on credit, else by request and grant.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use rlaunch_transport::{Header, Kind, Outgoing, Progress};
 use rlaunch_wire::Descriptor;
@@ -61,6 +62,7 @@ impl SendCall {
             },
             buffer: self.payload.cast_mut(),
             stage,
+            begun: self.completion.is_some().then(Instant::now),
             completion: self.completion,
         }
     }
@@ -93,6 +95,7 @@ impl Core {
         peer.pair.credit -= cost(length_bytes);
         let mut message = Outgoing::new(send.header(Kind::Eager, number), send.payload);
         if peer.outbox.is_empty()
+            && peer.stream.is_between_messages()
             && let Some(connection) = &mut peer.connection
         {
             // SAFETY: the caller vouches for the payload.

@@ -7,6 +7,7 @@ use rlaunch_wire::{Collective, DType};
 use super::wait::ProbeWait;
 use super::{Group, Source, Tag};
 use crate::completion::Completion;
+use crate::core::Core;
 use crate::request::{Pending, Request, Status};
 use crate::{Buffer, Communicator, Element, Error};
 
@@ -70,17 +71,16 @@ impl Communicator {
     pub fn probe(&self, from: impl Into<Source>, tag: impl Into<Tag>) -> Result<Status, Error> {
         let pattern = self.pattern(from.into(), tag.into())?;
         let mut call = self.point_call(Collective::Recv, 0, DType::U8)?;
-        self.engine().with(|core| {
-            core.begin_point(&mut call)?;
+        let begin = move |core: &mut Core| {
+            core.number_point(&mut call);
             let found = None;
-            let mut wait = ProbeWait {
+            Ok(ProbeWait {
                 call,
                 pattern,
                 found,
-            };
-            core.run(&call, &mut wait)?;
-            wait.found.ok_or(Error::Finalized)
-        })
+            })
+        };
+        self.engine().run_operation(self.key(), None, begin)
     }
 
     /// The same without waiting.
@@ -91,8 +91,10 @@ impl Communicator {
     ) -> Result<Option<Status>, Error> {
         let pattern = self.pattern(from.into(), tag.into())?;
         let mut call = self.point_call(Collective::Recv, 0, DType::U8)?;
-        self.engine().with(|core| {
-            core.begin_point(&mut call)?;
+        let key = self.key();
+        self.engine().with(move |core| {
+            core.check(key)?;
+            core.number_point(&mut call);
             core.progress_pairs(&call)?;
             Ok(core.probe(call.communicator, pattern))
         })
@@ -141,7 +143,9 @@ impl Communicator {
     ) -> Result<(), Error> {
         let send = self.send_call(buffer, count, dtype, to, tag)?;
         // SAFETY: as this function's caller vouches.
-        self.engine().with(|core| unsafe { core.send(send) })
+        let begin = move |core: &mut Core| unsafe { core.send(send) };
+        let sent = self.engine().run_operation(self.key(), None, begin);
+        sent.map(drop)
     }
 
     /// # Safety
@@ -156,7 +160,8 @@ impl Communicator {
     ) -> Result<Status, Error> {
         let recv = self.recv_call(buffer, count, dtype, from.into(), tag.into())?;
         // SAFETY: as this function's caller vouches.
-        self.engine().with(|core| unsafe { core.recv(recv) })
+        let begin = move |core: &mut Core| unsafe { core.recv(recv) };
+        self.engine().run_operation(self.key(), None, begin)
     }
 
     /// # Safety
@@ -172,9 +177,10 @@ impl Communicator {
     ) -> Result<Request, Error> {
         let send = self.send_call(buffer, count, dtype, to, tag)?;
         let completion = Arc::new(Completion::default());
+        let tells = completion.clone();
         // SAFETY: as this function's caller vouches.
-        let start = |core: &mut crate::core::Core| unsafe { core.begin_send(send, &completion) };
-        self.engine().with(start)?;
+        let start = move |core: &mut Core| unsafe { core.begin_send(send, &tells) };
+        self.engine().start_operation(self.key(), start)?;
         Ok(Request::new(self.clone(), completion))
     }
 
@@ -191,9 +197,10 @@ impl Communicator {
     ) -> Result<Request, Error> {
         let recv = self.recv_call(buffer, count, dtype, from.into(), tag.into())?;
         let completion = Arc::new(Completion::default());
+        let tells = completion.clone();
         // SAFETY: as this function's caller vouches.
-        let start = |core: &mut crate::core::Core| unsafe { core.begin_recv(recv, &completion) };
-        self.engine().with(start)?;
+        let start = move |core: &mut Core| unsafe { core.begin_recv(recv, &tells) };
+        self.engine().start_operation(self.key(), start)?;
         Ok(Request::new(self.clone(), completion))
     }
 }

@@ -1,24 +1,30 @@
 //! Waiting for point-to-point operations, and for messages that are only looked at.
 
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
 use rlaunch_transport::Progress;
-use rlaunch_wire::Descriptor;
+use rlaunch_wire::{Collective, DType, Descriptor};
 
 use super::Kept;
 use super::matching::Pattern;
-use super::operation::{OperationId, Stage};
+use super::operation::{OperationId, Stage, Started};
 use crate::Error;
 use crate::core::Core;
 use crate::request::Status;
 use crate::wait::{Awaited, Operation};
 
-/// Waits until all of these have ended.
+/// Waits until all of these have ended, then has their results.
 #[derive(Debug)]
-pub(crate) struct PointWait<'a> {
-    pub(crate) call: Descriptor,
-    pub(crate) operations: &'a [OperationId],
-    /// Those before it have ended.
+pub(crate) struct PointWait {
+    call: Descriptor,
+    operations: Vec<Started>,
+    statuses: Vec<Status>,
+    /// Those before it have ended, and their results are above.
     first_open: usize,
     idle_polls: u32,
+    /// Where more than one status is wanted.
+    answer: Option<Arc<Mutex<Vec<Status>>>>,
 }
 
 /// Waits until a message is there.
@@ -32,38 +38,70 @@ pub(crate) struct ProbeWait {
 /// Polls without progress between two looks at peers that are not part of the call.
 const IDLE_POLLS_PER_DRAIN: u32 = 32;
 
-impl<'a> PointWait<'a> {
-    pub(crate) fn new(call: Descriptor, operations: &'a [OperationId]) -> Self {
+impl PointWait {
+    pub(super) fn new(call: Descriptor, operations: Vec<Started>) -> Self {
         Self {
             call,
             operations,
+            statuses: Vec::new(),
             first_open: 0,
             idle_polls: 0,
+            answer: None,
         }
     }
 
-    fn is_over(&mut self, core: &mut Core) -> bool {
-        while let Some(id) = self.operations.get(self.first_open) {
-            if !core.has_ended(*id) {
-                return false;
-            }
+    /// Leaves all statuses there in the end.
+    pub(super) fn with_answer(self, answer: Arc<Mutex<Vec<Status>>>) -> Self {
+        Self {
+            answer: Some(answer),
+            ..self
+        }
+    }
+
+    /// Takes the results of those that have ended.
+    fn is_over(&mut self, core: &mut Core) -> Result<bool, Error> {
+        while let Some(started) = self.operations.get(self.first_open) {
+            let status = match started {
+                Started::Done(status) => *status,
+                Started::Waits(id) => match core.take_point(*id) {
+                    Some(result) => result?,
+                    None => return Ok(false),
+                },
+            };
+            self.statuses.push(status);
             self.first_open += 1;
         }
-        true
+        if let Some(answer) = self.answer.take() {
+            let mut answer = answer.lock().unwrap_or_else(PoisonError::into_inner);
+            answer.clone_from(&self.statuses);
+        }
+        Ok(true)
+    }
+
+    fn open(&self) -> impl Iterator<Item = OperationId> {
+        let open = self.operations[self.first_open..].iter();
+        open.filter_map(|started| match started {
+            Started::Done(_) => None,
+            Started::Waits(id) => Some(*id),
+        })
     }
 }
 
-impl Operation for PointWait<'_> {
+impl Operation for PointWait {
+    fn call(&self) -> Descriptor {
+        self.call
+    }
+
     fn poll(&mut self, core: &mut Core) -> Result<Progress, Error> {
-        if self.is_over(core) {
+        if self.is_over(core)? {
             return Ok(Progress::Done);
         }
         self.idle_polls += 1;
         let mut needs_all = self.idle_polls.is_multiple_of(IDLE_POLLS_PER_DRAIN);
         // One peer is looked at once, however many operations wait for it.
         let mut last = None;
-        for id in &self.operations[self.first_open..] {
-            match core.peer_of(*id) {
+        for id in self.open() {
+            match core.peer_of(id) {
                 Some(peer) if last == Some(peer) => {}
                 Some(peer) => {
                     last = Some(peer);
@@ -75,24 +113,44 @@ impl Operation for PointWait<'_> {
         if needs_all {
             core.progress_pairs(&self.call)?;
         }
-        if self.is_over(core) {
-            return Ok(Progress::Done);
-        }
-        Ok(Progress::Idle)
+        Ok(if self.is_over(core)? {
+            Progress::Done
+        } else {
+            Progress::Idle
+        })
     }
 
     fn awaited(&self, core: &Core) -> Vec<Awaited> {
         let mut awaited: Vec<Awaited> = Vec::new();
-        for id in &self.operations[self.first_open..] {
-            core.awaited_by(*id, &mut awaited);
+        for id in self.open() {
+            core.awaited_by(id, &mut awaited);
         }
         awaited.sort_unstable_by_key(|awaited| (awaited.rank, !awaited.to_send));
         awaited.dedup_by_key(|awaited| awaited.rank);
         awaited
     }
+
+    fn end(&mut self, core: &mut Core) {
+        for id in self.open() {
+            core.cancel_point(id, &Error::Finalized);
+            core.take_point(id);
+        }
+    }
+
+    fn status(&self) -> Status {
+        self.statuses.first().copied().unwrap_or_default()
+    }
 }
 
 impl Operation for ProbeWait {
+    fn call(&self) -> Descriptor {
+        self.call
+    }
+
+    fn status(&self) -> Status {
+        self.found.unwrap_or_default()
+    }
+
     fn poll(&mut self, core: &mut Core) -> Result<Progress, Error> {
         match self.pattern.source {
             Some(source) => core.progress_pair(source, &self.call)?,
@@ -132,6 +190,67 @@ impl Core {
             }
         }
         Ok(())
+    }
+
+    /// Moves what was started, if anything was; whether anything has ended.
+    pub(crate) fn drive_points(&mut self) -> bool {
+        if !self.failed_now.is_empty() {
+            for key in std::mem::take(&mut self.failed_now) {
+                let failed = self
+                    .groups
+                    .get(key)
+                    .map(|group| (group.id(), group.poison.clone()));
+                if let Some((id, Some(error))) = failed {
+                    self.close_points(id, &error);
+                }
+            }
+        }
+        let before = self.points.operations.started();
+        if before == 0 {
+            return false;
+        }
+        let call = Descriptor {
+            communicator: u32::MAX,
+            sequence: 0,
+            collective: Collective::Recv,
+            dtype: DType::U8,
+            op: None,
+            root: 0,
+            count: 0,
+        };
+        // What fails is noted with the peer, for all its communicators.
+        let _ = self.progress_pairs(&call);
+        self.points.operations.started() < before
+    }
+
+    pub(crate) fn has_started_points(&self) -> bool {
+        self.points.operations.started() > 0
+    }
+
+    /// Started operations that wait, for the sleep of whoever drives.
+    pub(crate) fn awaited_by_points(&self, awaited: &mut Vec<Awaited>) {
+        for id in self.points.operations.all_started() {
+            self.awaited_by(id, awaited);
+        }
+    }
+
+    /// Fails the communicators whose started operations have waited too long.
+    pub(crate) fn end_overdue_points(&mut self, now: Instant) {
+        for id in self.points.operations.all_started() {
+            let Some(operation) = self.points.operations.look(id) else {
+                continue;
+            };
+            let (call, begun) = (operation.call, operation.begun);
+            let (Some(key), Some(begun)) = (self.groups.find(call.communicator), begun) else {
+                continue;
+            };
+            if now - begun < self.timeout_of(key, None) {
+                continue;
+            }
+            let wait = PointWait::new(call, vec![Started::Waits(id)]);
+            let error = self.timed_out(&wait, now - begun);
+            self.fail(key, error);
+        }
     }
 
     /// The one peer that the operation waits for.

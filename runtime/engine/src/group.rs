@@ -1,0 +1,305 @@
+//! What one rank keeps of each communicator.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rlaunch_transport::shm::Team;
+use rlaunch_wire::{Collective, DType, Descriptor, Op};
+
+use crate::Error;
+use crate::core::Core;
+use crate::failure::Shared;
+use crate::job::Job;
+
+/// Calls remembered to be compared with what others wait in.
+pub(crate) const HISTORY_CALLS: u64 = 16;
+/// Communicators that failed, remembered after they are gone: peers may still send for them.
+const FAILED_REMEMBERED: usize = 256;
+
+/// Names a communicator in this process while it lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct GroupKey(u32);
+
+#[derive(Debug)]
+pub(crate) struct Group {
+    pub(crate) shared: Arc<Shared>,
+    /// The members' ranks in the world.
+    pub(crate) ranks: Arc<[u32]>,
+    /// This rank's number among them.
+    pub(crate) me: u32,
+    /// The members of this host, where they share memory and are at least two.
+    pub(crate) team: Option<Team>,
+    /// Those members' numbers in the communicator, in order.
+    pub(crate) near: Arc<[u32]>,
+    /// All members are of this host and in the team.
+    pub(crate) is_near: bool,
+    /// Host of each member, numbered from 0 in the order of their lowest member.
+    pub(crate) hosts: Arc<[u32]>,
+    pub(crate) timeout: Option<Duration>,
+    /// The first error; every later call returns it.
+    pub(crate) poison: Option<Error>,
+    /// Collective calls begun.
+    pub(crate) calls: u64,
+    pub(crate) history: VecDeque<Descriptor>,
+    /// What the driving thread waits in, where that has taken long enough to be worth telling.
+    pub(crate) waits_in: Option<Descriptor>,
+    /// A collective is under way: those after it wait.
+    pub(crate) is_busy: bool,
+    pub(crate) queue: VecDeque<Job>,
+}
+
+/// Who belongs to a new group.
+#[derive(Debug)]
+pub(crate) struct Members {
+    pub(crate) id: u32,
+    pub(crate) ranks: Vec<u32>,
+    pub(crate) me: u32,
+    pub(crate) team: Option<Team>,
+    pub(crate) near: Vec<u32>,
+    pub(crate) hosts: Vec<u32>,
+}
+
+impl Group {
+    pub(crate) fn new(members: Members, shared: Arc<Shared>) -> Self {
+        let is_near = members.team.is_some() && members.near.len() == members.ranks.len();
+        Self {
+            shared,
+            is_near,
+            ranks: members.ranks.into(),
+            me: members.me,
+            team: members.team,
+            near: members.near.into(),
+            hosts: members.hosts.into(),
+            timeout: None,
+            poison: None,
+            calls: 0,
+            history: VecDeque::new(),
+            waits_in: None,
+            is_busy: false,
+            queue: VecDeque::new(),
+        }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.shared.id
+    }
+
+    pub(crate) fn size(&self) -> u32 {
+        self.ranks.len() as u32
+    }
+
+    /// Hosts, as far as the choice of algorithms is concerned.
+    pub(crate) fn host_count(&self) -> u32 {
+        if self.is_near {
+            return 1;
+        }
+        // Where memory is not shared inside a host either, its ranks are as far as others.
+        self.hosts.iter().max().map_or(1, |last| last + 1).max(2)
+    }
+
+    pub(crate) fn contains(&self, world_rank: u32) -> bool {
+        self.ranks.contains(&world_rank)
+    }
+
+    /// What this rank does in it, for messages.
+    pub(crate) fn during(&self) -> String {
+        if let Some(call) = &self.waits_in {
+            return call.to_string();
+        }
+        match self.history.back() {
+            Some(call) if self.is_busy => call.to_string(),
+            Some(call) => format!("no call (the last was {call})"),
+            None => "no call".into(),
+        }
+    }
+
+    /// Numbers a collective call.
+    pub(crate) fn begin(
+        &mut self,
+        collective: Collective,
+        dtype: DType,
+        op: Option<Op>,
+        root: u32,
+        count: u64,
+    ) -> Descriptor {
+        let descriptor = Descriptor {
+            communicator: self.id(),
+            sequence: self.calls,
+            collective,
+            dtype,
+            op,
+            root,
+            count,
+        };
+        self.calls += 1;
+        if self.history.len() as u64 == HISTORY_CALLS {
+            self.history.pop_front();
+        }
+        self.history.push_back(descriptor);
+        descriptor
+    }
+}
+
+/// All communicators of a world.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    slots: Vec<Option<Group>>,
+    by_id: HashMap<u32, GroupKey>,
+    failed: VecDeque<u32>,
+    reserved: u16,
+}
+
+impl Groups {
+    /// The communicator of all, which is made first.
+    pub(crate) const WORLD: GroupKey = GroupKey(0);
+
+    pub(crate) fn insert(&mut self, group: Group) -> GroupKey {
+        let free = self.slots.iter().position(Option::is_none);
+        let index = free.unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() - 1
+        });
+        let key = GroupKey(index as u32);
+        self.by_id.insert(group.id(), key);
+        self.slots[index] = Some(group);
+        key
+    }
+
+    pub(crate) fn remove(&mut self, key: GroupKey) -> Option<Group> {
+        let group = self.slots.get_mut(key.0 as usize)?.take()?;
+        self.by_id.remove(&group.id());
+        if group.poison.is_some() {
+            if self.failed.len() == FAILED_REMEMBERED {
+                self.failed.pop_front();
+            }
+            self.failed.push_back(group.id());
+        }
+        Some(group)
+    }
+
+    pub(crate) fn find(&self, id: u32) -> Option<GroupKey> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// Nobody here will ask for this communicator's messages.
+    pub(crate) fn is_over(&self, id: u32) -> bool {
+        match self.find(id) {
+            Some(key) => self.get(key).is_none_or(|group| group.poison.is_some()),
+            None => self.failed.contains(&id),
+        }
+    }
+
+    pub(crate) fn get(&self, key: GroupKey) -> Option<&Group> {
+        self.slots.get(key.0 as usize)?.as_ref()
+    }
+
+    pub(crate) fn get_mut(&mut self, key: GroupKey) -> Option<&mut Group> {
+        self.slots.get_mut(key.0 as usize)?.as_mut()
+    }
+
+    pub(crate) fn keys(&self) -> Vec<GroupKey> {
+        let live = self
+            .slots
+            .iter()
+            .enumerate()
+            .filter(|(_, slot)| slot.is_some());
+        live.map(|(index, _)| GroupKey(index as u32)).collect()
+    }
+
+    /// How many have failed.
+    pub(crate) fn poisoned(&self) -> usize {
+        self.iter().filter(|group| group.poison.is_some()).count()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Group> {
+        self.slots.iter().flatten()
+    }
+
+    /// A number for a communicator that no other rank gives: the proposer's rank and a count.
+    /// After 65,535 of them it comes round to numbers long free; those in use here are passed over.
+    pub(crate) fn reserve_id(&mut self, world_rank: u32) -> u32 {
+        loop {
+            self.reserved = self.reserved.wrapping_add(1);
+            let id = (world_rank << 16) | u32::from(self.reserved);
+            if self.reserved != 0 && !self.by_id.contains_key(&id) {
+                return id;
+            }
+        }
+    }
+}
+
+impl Core {
+    pub(crate) fn group(&self, key: GroupKey) -> &Group {
+        self.groups
+            .get(key)
+            .expect("a key's handles keep its group")
+    }
+
+    pub(crate) fn group_mut(&mut self, key: GroupKey) -> &mut Group {
+        self.groups
+            .get_mut(key)
+            .expect("a key's handles keep its group")
+    }
+
+    /// The world's rank of a member.
+    pub(crate) fn world_rank(&self, key: GroupKey, member: u32) -> u32 {
+        self.group(key).ranks[member as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    fn group(id: u32) -> Group {
+        let members = Members {
+            id,
+            ranks: vec![0],
+            me: 0,
+            team: None,
+            near: vec![0],
+            hosts: vec![0],
+        };
+        Group::new(members, Arc::new(Shared::new(id, Instant::now())))
+    }
+
+    #[test]
+    fn places_are_used_again_and_numbers_are_not() {
+        let mut groups = Groups::default();
+        groups.insert(group(0));
+        let mut seen = std::collections::HashSet::new();
+        for _ in 0..1000 {
+            let id = groups.reserve_id(7);
+            assert!(seen.insert(id));
+            let key = groups.insert(group(id));
+            assert_eq!(groups.find(id), Some(key));
+            groups.remove(key);
+            assert_eq!((groups.find(id), groups.slots.len()), (None, 2));
+        }
+        assert_eq!(groups.failed.len(), 0);
+    }
+
+    #[test]
+    fn a_number_in_use_is_passed_over_when_the_count_comes_round() {
+        let mut groups = Groups::default();
+        let kept = groups.reserve_id(1);
+        groups.insert(group(kept));
+        for _ in 0..70_000 {
+            assert_ne!(groups.reserve_id(1), kept);
+        }
+    }
+
+    #[test]
+    fn what_failed_is_over_also_when_it_is_gone() {
+        let mut groups = Groups::default();
+        let key = groups.insert(group(5));
+        assert!(!groups.is_over(5) && !groups.is_over(6));
+        groups.get_mut(key).unwrap().poison = Some(Error::Finalized);
+        assert!(groups.is_over(5));
+        groups.remove(key);
+        assert!(groups.is_over(5));
+    }
+}
