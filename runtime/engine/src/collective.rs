@@ -2,12 +2,13 @@
 //!
 //! ```text
 //! call ─ checked, numbered ─┬─ one rank: a copy
-//!                           ├─ all members share memory: flat exchange, or the team's operations
+//!                           ├─ all members share memory: over their team, see [`crate::local`]
 //!                           ├─ several hosts with several ranks: hierarchical
 //!                           └─ else: a schedule, interpreted over the connections
 //! ```
 //! Before: a premultiplied sum becomes a sum of a multiplied copy; an all_to_all in place gets a copy
-//! of its input. After: an average is finished. So the ways themselves know sums only.
+//! of its input. After: an average is finished. So the ways themselves know
+//! sums only; all but the team's, which does without copies.
 
 use rlaunch_schedule::{Question, Shape, Spec, select};
 use rlaunch_transport::Progress;
@@ -15,9 +16,9 @@ use rlaunch_wire::{Collective, Descriptor, Op};
 
 use crate::checked::Checked;
 use crate::core::Core;
-use crate::flat::{self, FlatExchange};
 use crate::group::GroupKey;
 use crate::interpret::{Interpreter, Reducer, Task};
+use crate::local::TeamOperation;
 use crate::wait::{Awaited, Operation};
 use crate::{Call, Error};
 
@@ -34,7 +35,7 @@ pub(crate) struct CollectiveOperation {
 enum Way {
     /// What was to be done is done.
     Done,
-    Flat(FlatExchange),
+    Team(TeamOperation),
     Schedule(Interpreter),
 }
 
@@ -59,8 +60,12 @@ impl CollectiveOperation {
         let group = core.group(key);
         let checked = Checked::new(call, group.size(), group.me)?;
         let mut copy = Vec::new();
-        // SAFETY: as the caller vouches.
-        let input = unsafe { prepared_input(call, &checked, &mut copy)? };
+        let input = if group.is_near {
+            call.input
+        } else {
+            // SAFETY: as the caller vouches.
+            unsafe { prepared_input(call, &checked, &mut copy)? }
+        };
         let op = call.reduction.as_ref().map(|reduction| reduction.op);
         let op = op.filter(|_| call.collective.reduces());
         let (root, count) = (checked.root, checked.agreed_count);
@@ -72,16 +77,16 @@ impl CollectiveOperation {
             return Err(error);
         }
         let group = core.group(key);
-        let is_flat = flat::serves(group, call, &checked);
-        let size = group.size();
-        let average = (op == Some(Op::Avg) && checked.has_result(group.me)).then(|| Average {
+        let (size, is_near) = (group.size(), group.is_near);
+        let averages = op == Some(Op::Avg) && !is_near && checked.has_result(group.me);
+        let average = averages.then(|| Average {
             output: call.output,
             count: checked.result_count,
             ranks: size,
         });
-        let way = if is_flat {
-            // SAFETY: as the caller vouches; the copy lives as long as the operation.
-            Way::Flat(unsafe { FlatExchange::new(key, descriptor, call, &checked, input) })
+        let way = if is_near {
+            // SAFETY: as the caller vouches.
+            Way::Team(unsafe { TeamOperation::new(group, key, call, descriptor) })
         } else if size == 1 {
             // SAFETY: as the caller vouches.
             unsafe { copy_alone(call, &checked, input) };
@@ -219,7 +224,7 @@ impl Operation for CollectiveOperation {
     fn poll(&mut self, core: &mut Core) -> Result<Progress, Error> {
         let progress = match &mut self.way {
             Way::Done => Progress::Done,
-            Way::Flat(exchange) => exchange.poll(core)?,
+            Way::Team(operation) => operation.poll(core)?,
             Way::Schedule(interpreter) => interpreter.poll(core)?,
         };
         if progress == Progress::Done
@@ -240,14 +245,14 @@ impl Operation for CollectiveOperation {
     fn awaited(&self, core: &Core) -> Vec<Awaited> {
         match &self.way {
             Way::Done => Vec::new(),
-            Way::Flat(exchange) => exchange.awaited(core),
+            Way::Team(operation) => operation.awaited(core),
             Way::Schedule(interpreter) => interpreter.awaited(core),
         }
     }
 
     fn end(&mut self, core: &mut Core) {
         match &mut self.way {
-            Way::Done | Way::Flat(_) => {}
+            Way::Done | Way::Team(_) => {}
             Way::Schedule(interpreter) => interpreter.end(core),
         }
     }

@@ -38,7 +38,6 @@ mod element;
 mod engine;
 mod error;
 mod failure;
-mod flat;
 mod framed;
 mod group;
 mod health;

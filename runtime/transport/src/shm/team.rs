@@ -25,6 +25,7 @@
 //! all of an earlier one. [`DONE`] as the block count means all of them, for members that have fewer
 //! than others.
 
+use std::cell::Cell;
 use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -84,7 +85,7 @@ pub struct Team {
     /// Every member is known to have begun this one.
     acknowledged: u64,
     /// The others' counters when last looked at.
-    seen: Vec<[u64; 3]>,
+    seen: Vec<[Cell<u64>; 3]>,
     in_use: [Use; SLOTS],
     out_use: [Use; SLOTS],
     is_maker: bool,
@@ -164,7 +165,7 @@ impl Team {
             round: 0,
             exchange: 0,
             acknowledged: 0,
-            seen: vec![[0; 3]; members.len()],
+            seen: members.iter().map(|_| Default::default()).collect(),
             in_use: [Use::default(); SLOTS],
             out_use: [Use::default(); SLOTS],
             is_maker: false,
@@ -328,18 +329,17 @@ impl Team {
 
     /// Whether `member` has come that far in this exchange.
     #[inline]
-    pub fn has_come(&mut self, member: u32, stage: Stage, blocks: u64) -> bool {
+    pub fn has_come(&self, member: u32, stage: Stage, blocks: u64) -> bool {
         self.has_reached(member, stage, counter_value(self.exchange, blocks))
     }
 
-    fn has_reached(&mut self, member: u32, stage: Stage, wanted: u64) -> bool {
-        let seen = self.seen[member as usize][stage as usize];
-        if is_at_least(seen, wanted) {
+    fn has_reached(&self, member: u32, stage: Stage, wanted: u64) -> bool {
+        let seen = &self.seen[member as usize][stage as usize];
+        if is_at_least(seen.get(), wanted) {
             return true;
         }
-        let now = self.counter(member, stage).load(Ordering::Acquire);
-        self.seen[member as usize][stage as usize] = now;
-        is_at_least(now, wanted)
+        seen.set(self.counter(member, stage).load(Ordering::Acquire));
+        is_at_least(seen.get(), wanted)
     }
 
     /// This rank's in-slot for its block number `block`; `None` while others may still read it.
@@ -369,7 +369,7 @@ impl Team {
         }
     }
 
-    fn is_free(&mut self, last: Use, stage: Stage) -> bool {
+    fn is_free(&self, last: Use, stage: Stage) -> bool {
         // This exchange could only begin when all had begun the last one, and so had ended those
         // before.
         if self.exchange.wrapping_sub(last.exchange) >= 2 {

@@ -1,0 +1,117 @@
+//! Combines the members' elements, in the order of members, whatever the operation.
+
+use rlaunch_wire::{DType, Op};
+
+use crate::call::{Reduction, Scalar, UserOp};
+
+/// A reduction of elements of one type.
+#[derive(Debug)]
+pub(crate) struct Combine {
+    dtype: DType,
+    op: Op,
+    scalar: Option<Scalar>,
+    user: Option<UserOp>,
+}
+
+/// Elements of a user's operation are combined in aligned memory of this length.
+const USER_BYTES: usize = 8192;
+#[repr(align(64))]
+struct Aligned([u8; USER_BYTES]);
+
+impl Combine {
+    pub(crate) fn new(dtype: DType, reduction: &Reduction) -> Self {
+        Self {
+            dtype,
+            op: reduction.op,
+            scalar: reduction.scalar.filter(|_| reduction.op == Op::PremulSum),
+            user: reduction.user.clone().filter(|_| reduction.op == Op::User),
+        }
+    }
+
+    /// Whether a rank's elements change before they are combined.
+    pub(crate) fn prepares(&self) -> bool {
+        self.scalar.is_some()
+    }
+
+    /// Writes what this rank contributes for its elements at `from`.
+    ///
+    /// # Safety
+    /// `from` is valid for reads and `to` for writes of `bytes`; they are equal or apart.
+    pub(crate) unsafe fn prepare(&self, to: *mut u8, from: *const u8, bytes: usize) {
+        match &self.scalar {
+            Some(scalar) => {
+                let count = bytes / self.dtype.size_bytes();
+                // SAFETY: as the caller vouches; the scalar holds one element.
+                unsafe {
+                    rlaunch_device::premultiply_raw(self.dtype, to, from, scalar.as_ptr(), count);
+                }
+            }
+            None if to.cast_const() == from => {}
+            // SAFETY: as the caller vouches; not equal, so apart.
+            None => unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) },
+        }
+    }
+
+    /// `to` becomes the combination of all contributions, first to last.
+    ///
+    /// # Safety
+    /// All are valid for `bytes`, whole elements; `to` equals a contribution or is apart from it.
+    pub(crate) unsafe fn many(&self, to: *mut u8, contributions: &[*const u8], bytes: usize) {
+        let count = bytes / self.dtype.size_bytes();
+        if count == 0 {
+            return;
+        }
+        match (self.op, &self.user) {
+            (Op::Avg, _) => {
+                let ranks = contributions.len() as u32;
+                // SAFETY: as the caller vouches.
+                unsafe {
+                    rlaunch_device::average_many_raw(self.dtype, to, contributions, count, ranks);
+                }
+            }
+            (_, Some(user)) => {
+                // SAFETY: as the caller vouches.
+                unsafe { self.many_by_user(user, to, contributions, bytes) };
+            }
+            // SAFETY: as the caller vouches.
+            (op, None) => unsafe {
+                rlaunch_device::reduce_many_raw(self.dtype, op, to, contributions, count);
+            },
+        }
+    }
+
+    /// The user's function sees aligned elements only, and none that others still read.
+    ///
+    /// # Safety
+    /// As [`Combine::many`].
+    unsafe fn many_by_user(
+        &self,
+        user: &UserOp,
+        to: *mut u8,
+        contributions: &[*const u8],
+        bytes: usize,
+    ) {
+        let mut result = Aligned([0; USER_BYTES]);
+        let mut next = Aligned([0; USER_BYTES]);
+        let (first, rest) = contributions.split_first().expect("each rank contributes");
+        for at in (0..bytes).step_by(USER_BYTES) {
+            let length = USER_BYTES.min(bytes - at);
+            // SAFETY: the caller vouches for the contribution; the piece fits.
+            unsafe { std::ptr::copy_nonoverlapping(first.add(at), result.0.as_mut_ptr(), length) };
+            for contribution in rest {
+                // SAFETY: as above.
+                unsafe {
+                    std::ptr::copy_nonoverlapping(
+                        contribution.add(at),
+                        next.0.as_mut_ptr(),
+                        length,
+                    );
+                }
+                let count = length / self.dtype.size_bytes();
+                (user.function)(result.0.as_mut_ptr(), next.0.as_ptr(), count);
+            }
+            // SAFETY: the caller vouches for the result; the piece fits.
+            unsafe { std::ptr::copy_nonoverlapping(result.0.as_ptr(), to.add(at), length) };
+        }
+    }
+}

@@ -1,0 +1,399 @@
+//! Runs a [`Plan`] over a team's staging slots, as a pipeline: while others still take block `k`
+//! this member puts block `k + 1` and fetches the results of block `k - 1`.
+//!
+//! Each rank combines in the order of members and on the same shares, so all get the same bits.
+//! Nothing of the input is read after a result was written over it: block `k` is put, by everyone,
+//! before anyone takes it, and results of block `k` lie where its input did.
+
+use std::ops::Range;
+
+use rlaunch_transport::Progress;
+use rlaunch_transport::shm::{DONE, SLOTS, Stage, Team};
+
+use super::arrivals::Arrivals;
+use super::combine::Combine;
+use super::plan::{Pattern, Plan};
+use super::{Failure, Inputs};
+
+/// One such run.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    plan: Plan,
+    combine: Option<Combine>,
+    input: *const u8,
+    output: *mut u8,
+    /// Results are too long to be worth room in the cache, and their place is not in it already.
+    streams: bool,
+    inputs: Inputs,
+    put: u64,
+    taken: u64,
+    fetched: u64,
+}
+
+/// Results that have two places are made in pieces that the first cache holds.
+const PIECE_BYTES: usize = 16 * 1024;
+
+impl Exchange {
+    /// # Safety
+    /// `input` and `output` are valid as the plan's collective needs them until the run is done.
+    pub(crate) unsafe fn new(
+        plan: Plan,
+        combine: Option<Combine>,
+        input: *const u8,
+        output: *mut u8,
+        streams: bool,
+    ) -> Self {
+        Self {
+            plan,
+            combine,
+            input,
+            output,
+            streams,
+            inputs: Inputs::default(),
+            put: 0,
+            taken: 0,
+            fetched: 0,
+        }
+    }
+
+    /// Call once, after this member has posted.
+    pub(crate) fn begin(&self, team: &mut Team) -> Result<(), Failure> {
+        team.begin_exchange()?;
+        if self.plan.is_uneven && self.plan.takes == 0 {
+            team.publish(Stage::Taken, DONE);
+        }
+        if self.plan.pattern == Pattern::Shares && self.plan.fetches == 0 {
+            team.publish(Stage::Fetched, DONE);
+        }
+        Ok(())
+    }
+
+    /// Goes on as far as can be; `Done` once this member's part is done and all have posted.
+    pub(crate) fn poll(
+        &mut self,
+        team: &mut Team,
+        arrivals: &mut Arrivals,
+    ) -> Result<Progress, Failure> {
+        let mut result = Progress::Idle;
+        loop {
+            let mut has_moved = self.try_put(team);
+            // In place, a result would overwrite what others have yet to get.
+            let has_put = self.put > self.taken || self.put == self.plan.puts;
+            if self.taken < self.plan.takes && has_put && arrivals.poll(team)? {
+                has_moved |= self.try_take(team);
+            }
+            has_moved |= self.try_fetch(team);
+            if self.is_complete() {
+                if !arrivals.poll(team)? {
+                    return Ok(result);
+                }
+                team.end_exchange();
+                return Ok(Progress::Done);
+            }
+            if !has_moved {
+                return Ok(result);
+            }
+            result = Progress::Moved;
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        let Plan {
+            puts,
+            takes,
+            fetches,
+            ..
+        } = self.plan;
+        (self.put, self.taken, self.fetched) == (puts, takes, fetches)
+    }
+
+    /// Whether `member` is one that this one waits for.
+    pub(crate) fn awaits(&self, team: &Team, member: u32) -> bool {
+        let (taken, fetched) = (self.taken, self.fetched);
+        let lacks_block = taken < self.plan.takes
+            && self.plan.takes_from(member, taken)
+            && !team.has_come(member, Stage::Put, taken + 1);
+        let lacks_result =
+            fetched < self.plan.fetches && !team.has_come(member, Stage::Taken, fetched + 1);
+        let blocks_slot = self.put < self.plan.puts
+            && self.put >= SLOTS as u64
+            && !team.has_come(member, Stage::Taken, self.put + 1 - SLOTS as u64);
+        lacks_block || lacks_result || blocks_slot
+    }
+
+    fn try_put(&mut self, team: &mut Team) -> bool {
+        if self.put == self.plan.puts {
+            return false;
+        }
+        let Some(slot) = team.in_slot(self.put) else {
+            return false;
+        };
+        // SAFETY: `new`'s caller vouches for the input; the slot is ours, and a block fits it.
+        unsafe { self.put(slot.as_ptr()) };
+        self.put += 1;
+        team.publish(Stage::Put, self.put);
+        true
+    }
+
+    fn try_take(&mut self, team: &mut Team) -> bool {
+        let block = self.taken;
+        let is_there = |member: u32| {
+            !self.plan.takes_from(member, block) || team.has_come(member, Stage::Put, block + 1)
+        };
+        if !team.others().all(is_there) {
+            return false;
+        }
+        let result = if self.plan.pattern == Pattern::Shares {
+            let Some(slot) = team.out_slot(block) else {
+                return false;
+            };
+            slot.as_ptr()
+        } else {
+            std::ptr::null_mut()
+        };
+        // SAFETY: the members concerned have put the block, and it stays until we publish; `new`'s
+        // caller vouches for the output.
+        unsafe { self.take(team, result) };
+        self.taken += 1;
+        let is_last = self.taken == self.plan.takes && self.plan.is_uneven;
+        team.publish(Stage::Taken, if is_last { DONE } else { self.taken });
+        true
+    }
+
+    fn try_fetch(&mut self, team: &mut Team) -> bool {
+        let block = self.fetched;
+        if block == self.plan.fetches || block == self.taken {
+            return false;
+        }
+        let is_there = |member: u32| team.has_come(member, Stage::Taken, block + 1);
+        if !team.others().all(is_there) {
+            return false;
+        }
+        let whole = self.plan.sent(0, block);
+        for owner in team.others() {
+            let share = self.plan.share(owner, block);
+            // SAFETY: the owner has left its share of the block in its out-slot, at its place in
+            // the block, and keeps it until we publish; the output holds the vector.
+            unsafe {
+                let from = team.result_of(owner, block).add(share.start - whole.start);
+                self.copy_out(share.start, from, share.len());
+            }
+        }
+        self.fetched += 1;
+        team.publish(Stage::Fetched, self.fetched);
+        true
+    }
+
+    /// # Safety
+    /// The input is valid; `slot` is valid for a block and nobody reads it.
+    unsafe fn put(&self, slot: *mut u8) {
+        let block = self.put;
+        match self.plan.pattern {
+            Pattern::Shares => {
+                let whole = self.plan.sent(0, block);
+                for owner in (0..self.plan.members).filter(|owner| *owner != self.plan.me) {
+                    let share = self.plan.share(owner, block);
+                    // SAFETY: a share lies at the same place in the slot as in the block.
+                    unsafe { self.copy_in(slot.add(share.start - whole.start), share) };
+                }
+            }
+            Pattern::ReduceScatter | Pattern::Scatter => {
+                for member in (0..self.plan.members).filter(|member| *member != self.plan.me) {
+                    let piece = self.plan.sent(member, block);
+                    // SAFETY: the slot has a place for each member's piece.
+                    unsafe { self.copy_in(slot.add(self.plan.place_for(member)), piece) };
+                }
+            }
+            // SAFETY: a block fits the slot.
+            _ => unsafe { self.copy_in(slot, self.plan.sent(self.plan.me, block)) },
+        }
+    }
+
+    /// # Safety
+    /// As [`Exchange::put`].
+    unsafe fn copy_in(&self, to: *mut u8, piece: Range<usize>) {
+        // SAFETY: the piece lies in the input, which is valid, and fits.
+        unsafe {
+            let from = self.input.add(piece.start);
+            match &self.combine {
+                Some(combine) => combine.prepare(to, from, piece.len()),
+                None => std::ptr::copy_nonoverlapping(from, to, piece.len()),
+            }
+        }
+    }
+
+    /// # Safety
+    /// All that the plan takes from has put the block; the output is valid; `result` is this
+    /// member's out-slot where the pattern has one.
+    unsafe fn take(&mut self, team: &Team, result: *mut u8) {
+        let (block, me) = (self.taken, self.plan.me);
+        match self.plan.pattern {
+            Pattern::Nothing => {}
+            Pattern::Shares => {
+                let whole = self.plan.sent(0, block);
+                let share = self.plan.share(me, block);
+                let place = share.start - whole.start;
+                let wants_output = self.plan.root.is_none_or(|root| root == me);
+                // SAFETY: the share has the same place in slots as in the block.
+                unsafe { self.take_share(team, share, place, result.add(place), wants_output) };
+            }
+            Pattern::Whole | Pattern::Scan => {
+                let piece = self.plan.sent(me, block);
+                let members = match self.plan.collective {
+                    _ if self.plan.pattern == Pattern::Whole => 0..self.plan.members,
+                    rlaunch_wire::Collective::Exscan => 0..me,
+                    _ => 0..me + 1,
+                };
+                // SAFETY: as the caller vouches.
+                unsafe { self.reduce(team, members, piece.clone(), piece, 0) };
+            }
+            Pattern::ReduceScatter => {
+                let (from, to) = (self.plan.sent(me, block), self.plan.received(me, block));
+                let place = self.plan.place_for(me);
+                // SAFETY: as the caller vouches.
+                unsafe { self.reduce(team, 0..self.plan.members, from, to, place) };
+            }
+            Pattern::Broadcast => {
+                let root = self.plan.root.unwrap_or_default();
+                let piece = self.plan.received(me, block);
+                // SAFETY: the root has put the block; in place its own is there already.
+                unsafe {
+                    if me != root {
+                        self.copy_out(piece.start, team.put_by(root, block), piece.len());
+                    } else if self.input != self.output.cast_const() {
+                        self.copy_out(piece.start, self.input.add(piece.start), piece.len());
+                    }
+                }
+            }
+            Pattern::Gather | Pattern::Scatter => {
+                let place = self.plan.place_for(me);
+                for member in 0..self.plan.members {
+                    // SAFETY: as the caller vouches.
+                    unsafe { self.take_piece(team, member, place) };
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Exchange::take`].
+    unsafe fn take_piece(&self, team: &Team, member: u32, place: usize) {
+        let (block, me) = (self.taken, self.plan.me);
+        let is_scattered = self.plan.root.is_some() && self.plan.pattern == Pattern::Scatter;
+        let to = self
+            .plan
+            .received(if is_scattered { me } else { member }, block);
+        if self.plan.takes_from(member, block) {
+            // SAFETY: that member has put the piece; the output has its place.
+            unsafe { self.copy_out(to.start, team.put_by(member, block).add(place), to.len()) };
+        } else if member == me && self.plan.root.is_none_or(|root| root == me) {
+            let from = self.plan.sent(me, block);
+            // SAFETY: both lie in the user's buffers; in place they are the same.
+            unsafe {
+                let (from, length) = (self.input.add(from.start), from.len().min(to.len()));
+                if from != self.output.add(to.start) {
+                    self.copy_out(to.start, from, length);
+                }
+            }
+        }
+    }
+
+    /// This member's share of the block, into its out-slot and the output.
+    ///
+    /// # Safety
+    /// As [`Exchange::take`]; `place` is the share's in slots.
+    unsafe fn take_share(
+        &mut self,
+        team: &Team,
+        share: Range<usize>,
+        place: usize,
+        result: *mut u8,
+        wants_output: bool,
+    ) {
+        for at in (0..share.len()).step_by(PIECE_BYTES) {
+            let length = PIECE_BYTES.min(share.len() - at);
+            // SAFETY: inside of the share.
+            unsafe {
+                let own = self.own(share.start + at, result.add(at), length);
+                let contributions = self.inputs.gather(self.plan.members, |member| {
+                    if member == self.plan.me {
+                        own
+                    } else {
+                        team.put_by(member, self.taken).add(place + at)
+                    }
+                });
+                if let Some(combine) = &self.combine {
+                    combine.many(result.add(at), contributions, length);
+                }
+                if wants_output {
+                    self.copy_out(share.start + at, result.add(at), length);
+                }
+            }
+        }
+    }
+
+    /// Combines what `members` have put (at `place` in their slots) with this one's own at `from`
+    /// in the input, into `to` in the output.
+    ///
+    /// # Safety
+    /// As [`Exchange::take`].
+    unsafe fn reduce(
+        &mut self,
+        team: &Team,
+        members: Range<u32>,
+        from: Range<usize>,
+        to: Range<usize>,
+        place: usize,
+    ) {
+        // SAFETY: as the caller vouches; both ranges have one length.
+        unsafe {
+            let output = self.output.add(to.start);
+            let own = if members.contains(&self.plan.me) {
+                self.own(from.start, output, to.len())
+            } else {
+                output.cast_const()
+            };
+            let contributions = self.inputs.gather(members.end, |member| {
+                if member == self.plan.me {
+                    own
+                } else {
+                    team.put_by(member, self.taken).add(place)
+                }
+            });
+            if let Some(combine) = &self.combine {
+                combine.many(output, contributions, to.len());
+            }
+        }
+    }
+
+    /// This member's own contribution: its input, or what it prepared of it at `to`.
+    ///
+    /// # Safety
+    /// The input at `from` and `to` are valid for `bytes`; `to` will be overwritten.
+    unsafe fn own(&self, from: usize, to: *mut u8, bytes: usize) -> *const u8 {
+        // SAFETY: as the caller vouches.
+        let input = unsafe { self.input.add(from) };
+        match &self.combine {
+            Some(combine) if combine.prepares() => {
+                // SAFETY: as the caller vouches.
+                unsafe { combine.prepare(to, input, bytes) };
+                to.cast_const()
+            }
+            _ => input,
+        }
+    }
+
+    /// # Safety
+    /// `from` is valid for `bytes`, the output for as many from `to` on.
+    unsafe fn copy_out(&self, to: usize, from: *const u8, bytes: usize) {
+        // SAFETY: as the caller vouches; slots and input are apart from the output.
+        unsafe {
+            let to = self.output.add(to);
+            if self.streams {
+                rlaunch_device::copy_nontemporal(to, from, bytes);
+            } else {
+                std::ptr::copy_nonoverlapping(from, to, bytes);
+            }
+        }
+    }
+}

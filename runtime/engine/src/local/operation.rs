@@ -1,0 +1,81 @@
+//! [`LocalOperation`] as the core drives it, on a communicator's team.
+
+use rlaunch_transport::Progress;
+use rlaunch_transport::shm::Team;
+use rlaunch_wire::Descriptor;
+
+use super::{Failure, LocalOperation};
+use crate::core::Core;
+use crate::group::{Group, GroupKey};
+use crate::wait::Awaited;
+use crate::{Call, Error};
+
+/// A collective of a communicator whose members share memory.
+#[derive(Debug)]
+pub(crate) struct TeamOperation {
+    key: GroupKey,
+    descriptor: Descriptor,
+    local: LocalOperation,
+}
+
+impl TeamOperation {
+    /// # Safety
+    /// As [`LocalOperation::new`].
+    pub(crate) unsafe fn new(
+        group: &Group,
+        key: GroupKey,
+        call: &Call,
+        descriptor: Descriptor,
+    ) -> Self {
+        let team = group.team.as_ref().expect(HAS_TEAM);
+        // SAFETY: as the caller vouches.
+        let local = unsafe { LocalOperation::new(team, call, &descriptor) };
+        Self {
+            key,
+            descriptor,
+            local,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn poll(&mut self, core: &mut Core) -> Result<Progress, Error> {
+        let team: &mut Team = core.group_mut(self.key).team.as_mut().expect(HAS_TEAM);
+        self.local
+            .poll(team)
+            .map_err(|failure| self.explain(core, failure))
+    }
+
+    #[cold]
+    fn explain(&self, core: &Core, failure: Failure) -> Error {
+        match failure {
+            Failure::Differs { member, theirs } => match Descriptor::decode(&theirs) {
+                Some(theirs) => {
+                    let peer = core.world_rank(self.key, member);
+                    core.mismatch(self.descriptor, peer, theirs)
+                }
+                None => Error::Connection {
+                    peer: core.identity(core.world_rank(self.key, member)),
+                    cause: "malformed descriptor in shared memory".into(),
+                },
+            },
+            Failure::Memory(error) => Error::Memory(error.to_string()),
+        }
+    }
+
+    pub(crate) fn awaited(&self, core: &Core) -> Vec<Awaited> {
+        let group = core.group(self.key);
+        let Some(team) = &group.team else {
+            return Vec::new();
+        };
+        let awaited = self.local.awaited(team).into_iter();
+        awaited
+            .map(|member| Awaited {
+                // All members are near, so they are numbered alike.
+                rank: group.ranks[member as usize],
+                to_send: false,
+            })
+            .collect()
+    }
+}
+
+const HAS_TEAM: &str = "a communicator of ranks that share memory has a team";
