@@ -4,10 +4,10 @@
 //! down. Results are Markdown, fit for docs/benchmarks.md; talk goes to stderr.
 
 mod cpu;
+mod limits;
 mod machine;
 mod options;
 mod peers;
-mod probe;
 mod start;
 mod table;
 mod timed;
@@ -15,8 +15,9 @@ mod timed;
 use crate::sh;
 
 const HELP: &str = "\
-cargo x bench cpu [--rounds N] [--ranks N] [--sizes 8,1K,64K]
-                    all_reduce of floats on host memory: time of ours, Open MPI and MPICH
+cargo x bench cpu [--only CASE,…] [--tests NAME,…] [--sizes 8,64K,…] [--rounds N] [--json FILE]
+                    collectives on host memory: ours against Open MPI, MPICH and Gloo, and what
+                    the machine allows; `cargo x bench cpu --help` lists the cases
 cargo x bench start [--rounds N] [--ranks N]
                     `rlaunch -np 2 true` against mpirun and mpiexec
 cargo x bench hosts [N] [--rounds R]

@@ -4,7 +4,6 @@
 pub(super) struct Options {
     pub(super) rounds: usize,
     pub(super) ranks: usize,
-    pub(super) sizes: Vec<u64>,
 }
 
 impl Options {
@@ -18,26 +17,21 @@ impl Options {
             match word.as_str() {
                 "--rounds" => self.rounds = count(word, value)?,
                 "--ranks" => self.ranks = count(word, value)?,
-                "--sizes" => self.sizes = value.split(',').map(size).collect::<Result<_, _>>()?,
-                _ => {
-                    return Err(format!(
-                        "no option `{word}`; there are --rounds, --ranks, --sizes"
-                    ));
-                }
+                _ => return Err(format!("no option `{word}`; there are --rounds, --ranks")),
             }
         }
         Ok(self)
     }
 }
 
-fn count(word: &str, value: &str) -> Result<usize, String> {
+pub(super) fn count(word: &str, value: &str) -> Result<usize, String> {
     match value.parse() {
         Ok(0) | Err(_) => Err(format!("{word} takes a number above 0, not `{value}`")),
         Ok(number) => Ok(number),
     }
 }
 
-fn size(text: &str) -> Result<u64, String> {
+pub(super) fn size(text: &str) -> Result<u64, String> {
     let (number, shift) = match text.as_bytes().last() {
         Some(b'K') => (&text[..text.len() - 1], 10),
         Some(b'M') => (&text[..text.len() - 1], 20),
@@ -61,34 +55,31 @@ mod tests {
         Options {
             rounds: 5,
             ranks: 2,
-            sizes: vec![8],
         }
         .parse(&words)
     }
 
     #[test]
     fn words_override_defaults() {
-        let options = parse(&["--sizes", "8,64K,1M", "--rounds", "3"]).unwrap();
-        assert_eq!(
-            options,
-            Options {
-                rounds: 3,
-                ranks: 2,
-                sizes: vec![8, 65536, 1 << 20]
-            }
-        );
+        let options = parse(&["--rounds", "3"]).unwrap();
+        assert_eq!((options.rounds, options.ranks), (3, 2));
+        for (words, part) in [
+            (&["--rounds", "0"][..], "--rounds"),
+            (&["--ranks"], "a value"),
+            (&["--sizes", "8"], "--sizes"),
+        ] {
+            assert!(parse(words).unwrap_err().contains(part), "{words:?}");
+        }
     }
 
     #[test]
-    fn bad_words_are_named() {
-        for words in [
-            &["--round", "3"][..],
-            &["--rounds", "0"],
-            &["--sizes", "8X"],
-            &["--ranks"],
-        ] {
-            let error = parse(words).unwrap_err();
-            assert!(words.iter().any(|word| error.contains(word)), "{error}");
+    fn sizes_take_powers_of_1024() {
+        assert_eq!(
+            (size("8"), size("64K"), size("1M")),
+            (Ok(8), Ok(65536), Ok(1 << 20))
+        );
+        for wrong in ["", "0", "8X", "-1", "99999999999G"] {
+            assert!(size(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -1,9 +1,8 @@
 //! Open MPI and MPICH, from the Python packages that carry them: the same versions everywhere, and
 //! nothing installed into the system.
 
-use super::timed;
 use crate::{paths, python_env, sh};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,53 +59,41 @@ impl Peer {
         }
     }
 
-    /// The launcher's command line up to the program.
-    pub(super) fn launch(&self, ranks: usize) -> Command {
+    /// The launcher's command line up to the program. With `is_tcp` ranks of this machine talk
+    /// over loopback instead of shared memory.
+    pub(super) fn launch(&self, ranks: usize, is_tcp: bool) -> Command {
         let mut command = Command::new(self.launcher());
         command.args(["-np", &ranks.to_string()]);
-        if self.kind == Kind::OpenMpi {
-            command.arg("--allow-run-as-root");
-            let cores = std::thread::available_parallelism().map_or(1, usize::from);
-            if ranks > cores {
-                command.arg("--oversubscribe");
+        match self.kind {
+            Kind::OpenMpi => {
+                command.arg("--allow-run-as-root");
+                let cores = std::thread::available_parallelism().map_or(1, usize::from);
+                if ranks > cores {
+                    command.arg("--oversubscribe");
+                }
+                if is_tcp {
+                    command.args(["--mca", "pml", "ob1", "--mca", "btl", "tcp,self"]);
+                    command.args(["--mca", "btl_tcp_if_include", "lo"]);
+                }
             }
+            Kind::Mpich if is_tcp => {
+                command.env("MPIR_CVAR_NOLOCAL", "1");
+                command.envs([("UCX_TLS", "tcp,self"), ("UCX_NET_DEVICES", "lo")]);
+            }
+            Kind::Mpich => {}
         }
         command
     }
 
-    /// Compiles runtime/perf/peers/allreduce.c, if it is newer than what stands.
-    pub(super) fn all_reduce(&self) -> Result<PathBuf, String> {
-        let source = paths::root().join("runtime/perf/peers/allreduce.c");
-        let program = self.folder.join("rlaunch-bench-allreduce");
-        let modified = |path| {
-            std::fs::metadata(path)
-                .and_then(|file| file.modified())
-                .ok()
-        };
-        if modified(&program) < modified(&source) {
+    /// Compiles a program of runtime/perf/peers, if it is newer than what stands.
+    pub(super) fn compile(&self, name: &str) -> Result<PathBuf, String> {
+        let source = paths::root().join(format!("runtime/perf/peers/{name}.c"));
+        let program = self.folder.join(format!("rlaunch-bench-{name}"));
+        if is_older(&program, &source) {
             let mut compiler = Command::new(self.program("mpicc"));
             sh::run(compiler.args(["-O3", "-o"]).arg(&program).arg(&source))?;
         }
         Ok(program)
-    }
-
-    /// Microseconds of an all_reduce of `bytes` bytes.
-    pub(super) fn time_us(
-        &self,
-        program: &PathBuf,
-        ranks: usize,
-        bytes: u64,
-        iterations: u64,
-        warmups: u64,
-    ) -> Result<f64, String> {
-        let mut command = self.launch(ranks);
-        command.arg(program);
-        command.args([bytes, iterations, warmups].map(|number| number.to_string()));
-        let text = timed::output(&mut command)?;
-        let line = text.lines().last().unwrap_or_default();
-        line.trim()
-            .parse()
-            .map_err(|_| format!("{} printed no time: `{line}`", self.name()))
     }
 
     fn version_command(&self) -> Command {
@@ -123,4 +110,14 @@ impl Peer {
     fn program(&self, name: &str) -> PathBuf {
         self.folder.join("bin").join(name)
     }
+}
+
+/// Whether a built file is missing or older than its source.
+pub(super) fn is_older(built: &Path, source: &Path) -> bool {
+    let modified = |path: &Path| {
+        std::fs::metadata(path)
+            .and_then(|file| file.modified())
+            .ok()
+    };
+    modified(built) < modified(source)
 }

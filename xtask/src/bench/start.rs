@@ -11,7 +11,6 @@ pub(super) fn run(arguments: &[String]) -> Result<(), String> {
     let options = Options {
         rounds: 20,
         ranks: 2,
-        sizes: Vec::new(),
     }
     .parse(arguments)?;
     eprintln!("x bench: building");
@@ -27,8 +26,8 @@ pub(super) fn run(arguments: &[String]) -> Result<(), String> {
         };
         let launchers = [
             ours,
-            peers[0].launch(options.ranks),
-            peers[1].launch(options.ranks),
+            peers[0].launch(options.ranks, false),
+            peers[1].launch(options.ranks, false),
         ];
         for (mut launcher, times) in launchers.into_iter().zip(&mut times) {
             let start = Instant::now();
