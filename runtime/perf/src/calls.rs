@@ -108,10 +108,11 @@ impl<'a> Prepared<'a> {
         // SAFETY: whoever made this value vouches for the memory.
         let send = |to| unsafe { self.communicator.send_raw(self.input, count, dtype, to, 0) };
         // SAFETY: as above.
-        let recv = |from| unsafe {
-            self.communicator
-                .recv_raw(self.output, count, dtype, from, 0)
-                .map(drop)
+        let recv = |from: u32| unsafe {
+            let received = self
+                .communicator
+                .recv_raw(self.output, count, dtype, from, 0);
+            received.map(drop)
         };
         match rank {
             _ if last == 0 => Ok(()),
@@ -135,13 +136,12 @@ impl<'a> Prepared<'a> {
             unsafe { std::ptr::copy(input, output, count * dtype.size_bytes()) };
             return Ok(());
         }
-        let exchange = communicator.group(|group| {
-            // SAFETY: valid for `count` elements until the group has run, and not the input.
-            unsafe { group.recv_raw(output, count, dtype, from, 0) };
-            // SAFETY: valid for `count` elements until the group has run.
-            unsafe { group.send_raw(input, count, dtype, to, 0) };
-        });
-        exchange.map(drop)
+        // SAFETY: both are valid for `count` elements and not the same memory. A request that is
+        // dropped waits, so that the memory is free again whatever happens below.
+        let received = unsafe { communicator.start_recv_raw(output, count, dtype, from, 0)? };
+        // SAFETY: as above.
+        unsafe { communicator.send_raw(input, count, dtype, to, 0)? };
+        received.wait().map(drop)
     }
 }
 
