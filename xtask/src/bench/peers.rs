@@ -77,8 +77,8 @@ impl Peer {
                 }
             }
             Kind::Mpich if is_tcp => {
-                command.env("MPIR_CVAR_NOLOCAL", "1");
-                command.envs([("UCX_TLS", "tcp,self"), ("UCX_NET_DEVICES", "lo")]);
+                // UCX won't take the loopback interface; its own host's address is as near.
+                command.envs([("MPIR_CVAR_NOLOCAL", "1"), ("UCX_TLS", "tcp,self")]);
             }
             Kind::Mpich => {}
         }

@@ -89,8 +89,7 @@ impl Outcome {
                     goal: case.goal(result.test, result.bytes, is_slow),
                 });
             }
-            let short = |error: &String| error.lines().take(3).collect::<Vec<_>>().join(" ");
-            for note in result.errors.iter().map(short) {
+            for note in result.errors.iter().map(|error| short(error)) {
                 if !notes.contains(&note) {
                     notes.push(note);
                 }
@@ -288,6 +287,18 @@ impl Row {
     }
 }
 
+/// What failed and how it began, without the command line, which names folders of one machine.
+fn short(error: &str) -> String {
+    const LETTERS_MAX: usize = 160;
+    let (who, what) = error.split_once(": ").unwrap_or(("", error));
+    let what = what
+        .split_once(" failed:\n")
+        .map_or(what, |(_, words)| words);
+    let line = what.lines().find(|line| !line.trim().is_empty());
+    let line: String = line.unwrap_or("failed").chars().take(LETTERS_MAX).collect();
+    format!("{who}: {line}")
+}
+
 /// JSON has no number for what was not measured.
 fn number(value: f64) -> String {
     if value.is_finite() {
@@ -332,6 +343,12 @@ mod tests {
         assert_eq!(row(0.4, Some(0.5)).is_met(), Some(true));
         assert_eq!(row(f64::NAN, Some(0.5)).is_met(), Some(false));
         assert_eq!(row(0.4, None).is_met(), None);
+    }
+
+    #[test]
+    fn notes_name_no_folder() {
+        let error = "MPICH 5: \"/home/a/mpiexec\" \"x\" failed:\n\nno route\nmore";
+        assert_eq!(short(error), "MPICH 5: no route");
     }
 
     #[test]
