@@ -42,6 +42,9 @@ pub(crate) struct Card {
     /// One bit for each core that this process may run on.
     #[prost(bytes = "vec", tag = "14")]
     pub(crate) cores: Vec<u8>,
+    /// What the user calls the part of the host that this rank belongs to.
+    #[prost(string, tag = "15")]
+    pub(crate) host_id: String,
 }
 
 /// More addresses than any host needs to be reached; keeps the card under its limit.
@@ -76,6 +79,7 @@ impl Card {
             allows_shm: config.transports.shm,
             allows_tcp: config.transports.tcp,
             cores: cores(),
+            host_id: config.host_id.clone().unwrap_or_default(),
         })
     }
 
@@ -109,7 +113,11 @@ impl Card {
     }
 
     pub(crate) fn shares_memory(&self, other: &Self) -> bool {
-        self.shares_host(other) && self.uid == other.uid && self.allows_shm && other.allows_shm
+        self.shares_host(other)
+            && self.host_id == other.host_id
+            && self.uid == other.uid
+            && self.allows_shm
+            && other.allows_shm
     }
 }
 

@@ -55,6 +55,9 @@ pub struct Config {
     pub init_timeout: Duration,
     /// Algorithm by name, over the selection.
     pub algorithm: Option<String>,
+    /// Ranks of one host with different names here count as of different hosts: they share no
+    /// memory. For several jobs' worth of isolation, and to try several hosts on one.
+    pub host_id: Option<String>,
     pub tcp: TcpOptions,
 }
 
@@ -74,6 +77,7 @@ impl Config {
             timeout: TIMEOUT_DEFAULT,
             init_timeout: INIT_TIMEOUT_DEFAULT,
             algorithm: None,
+            host_id: None,
             tcp: TcpOptions::default(),
         }
     }
@@ -109,6 +113,7 @@ impl Config {
         config.timeout = seconds(environment::RLAUNCH_TIMEOUT, TIMEOUT_DEFAULT)?;
         config.init_timeout = seconds(environment::RLAUNCH_INIT_TIMEOUT, INIT_TIMEOUT_DEFAULT)?;
         config.algorithm = read(environment::RLAUNCH_ALGO);
+        config.host_id = read(environment::RLAUNCH_HOST_ID);
         config.tcp = TcpOptions::from_variables(read).map_err(Error::Init)?;
         if let Some(text) = read(environment::RLAUNCH_TRANSPORT) {
             config.transports = Transports::parse(&text)?;

@@ -111,6 +111,8 @@ pub(crate) fn connect(config: &Config) -> Result<(Place, Core), Error> {
             .collect(),
         team,
         hosts: host_of.clone(),
+        // Every host's team was made when its memory was.
+        places: vec![1; cards.len()],
     };
     let shared = Arc::new(Shared::new(0, logbook_epoch));
     groups.insert(Group::new(members, shared));

@@ -36,6 +36,8 @@ pub(crate) struct Group {
     pub(crate) is_near: bool,
     /// Host of each member, numbered from 0 in the order of their lowest member.
     pub(crate) hosts: Arc<[u32]>,
+    /// Every host with several members has a team.
+    pub(crate) has_all_teams: bool,
     pub(crate) timeout: Option<Duration>,
     /// The first error; every later call returns it.
     pub(crate) poison: Option<Error>,
@@ -57,12 +59,16 @@ pub(crate) struct Members {
     pub(crate) me: u32,
     pub(crate) team: Option<Team>,
     pub(crate) near: Vec<u32>,
+    /// Host of each member, by any numbers.
     pub(crate) hosts: Vec<u32>,
+    /// Of each member that made a team its place, else 0.
+    pub(crate) places: Vec<u64>,
 }
 
 impl Group {
     pub(crate) fn new(members: Members, shared: Arc<Shared>) -> Self {
         let is_near = members.team.is_some() && members.near.len() == members.ranks.len();
+        let hosts = renumbered(&members.hosts);
         Self {
             shared,
             is_near,
@@ -70,7 +76,8 @@ impl Group {
             me: members.me,
             team: members.team,
             near: members.near.into(),
-            hosts: members.hosts.into(),
+            has_all_teams: has_all_teams(&hosts, &members.places),
+            hosts: hosts.into(),
             timeout: None,
             poison: None,
             calls: 0,
@@ -139,6 +146,25 @@ impl Group {
         self.history.push_back(descriptor);
         descriptor
     }
+}
+
+/// The same hosts, counted from 0 in the order in which they first appear.
+fn renumbered(hosts: &[u32]) -> Vec<u32> {
+    let mut known = HashMap::new();
+    let number = |host: &u32| {
+        let next = known.len() as u32;
+        *known.entry(*host).or_insert(next)
+    };
+    hosts.iter().map(number).collect()
+}
+
+fn has_all_teams(hosts: &[u32], places: &[u64]) -> bool {
+    let count = hosts.iter().max().map_or(0, |last| last + 1);
+    (0..count).all(|host| {
+        let mut members = (0..hosts.len()).filter(|member| hosts[*member] == host);
+        let first = members.next();
+        members.next().is_none() || first.is_some_and(|first| places[first] != 0)
+    })
 }
 
 /// All communicators of a world.
@@ -262,6 +288,7 @@ mod tests {
             team: None,
             near: vec![0],
             hosts: vec![0],
+            places: vec![0],
         };
         Group::new(members, Arc::new(Shared::new(id, Instant::now())))
     }

@@ -34,6 +34,8 @@ pub const RLAUNCH_TIMEOUT: &str = "RLAUNCH_TIMEOUT";
 pub const RLAUNCH_INIT_TIMEOUT: &str = "RLAUNCH_INIT_TIMEOUT";
 /// Transports allowed, by name: `shm,tcp`.
 pub const RLAUNCH_TRANSPORT: &str = "RLAUNCH_TRANSPORT";
+/// Ranks of one host that set it differently share no memory, as if on different hosts.
+pub const RLAUNCH_HOST_ID: &str = "RLAUNCH_HOST_ID";
 /// Algorithm by name, over the selection: `ring`, `recursive_doubling`.
 pub const RLAUNCH_ALGO: &str = "RLAUNCH_ALGO";
 /// Interfaces for data: beginnings of names, `=name`, networks, or `^` and what not to use.

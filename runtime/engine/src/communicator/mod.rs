@@ -1,5 +1,6 @@
 //! [`Communicator`]: the handle through which everything is called.
 
+mod create;
 mod owned;
 mod typed;
 
@@ -82,23 +83,6 @@ impl Communicator {
         &self.inner.ranks
     }
 
-    /// A communicator of those that give the same color, ordered by key, then by rank here; `None`
-    /// for those that give no color. Called by all ranks of this communicator.
-    pub fn split(&self, _color: Option<u32>, _key: i64) -> Result<Option<Self>, Error> {
-        Err(not_yet())
-    }
-
-    /// A communicator of the same ranks whose calls don't meet with this one's. Called by all.
-    pub fn duplicate(&self) -> Result<Self, Error> {
-        Err(not_yet())
-    }
-
-    /// A communicator of these ranks (of this communicator), in this order; `None` for the others.
-    /// Called by all ranks of this communicator, with the same list.
-    pub fn from_ranks(&self, _ranks: &[u32]) -> Result<Option<Self>, Error> {
-        Err(not_yet())
-    }
-
     /// A communicator of the ranks that are alive, after a failure. Called by all of them.
     pub fn shrink(&self) -> Result<Self, Error> {
         Err(not_yet())
@@ -114,11 +98,8 @@ impl Communicator {
     /// What this communicator failed with, if it has.
     pub fn error(&self) -> Option<Error> {
         let key = self.key();
-        let poison = self.engine().with(move |core| {
-            core.note_abort(key);
-            Ok(core.group(key).poison.clone())
-        });
-        poison.unwrap_or_else(Some)
+        let checked = self.engine().with(move |core| core.check(key));
+        checked.err()
     }
 
     /// What a call on this communicator may wait for its peers; `None` for the world's setting.
