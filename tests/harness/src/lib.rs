@@ -29,6 +29,7 @@ mod plan;
 mod processes;
 mod requirements;
 mod run;
+mod shape;
 mod state;
 mod step;
 mod tools;

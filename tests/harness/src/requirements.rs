@@ -10,6 +10,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("ssh-keygen", "openssh-client"),
     ("ip", "iproute2"),
     ("bridge", "iproute2"),
+    ("tc", "iproute2"),
     ("nft", "nftables"),
 ];
 

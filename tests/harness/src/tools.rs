@@ -1,4 +1,4 @@
-//! Running `ip`, `bridge`, `nft` and `ssh-keygen`, inside a network namespace where asked to.
+//! Running `ip`, `tc`, `bridge`, `nft` and `ssh-keygen`, inside a network namespace where asked to.
 
 use crate::error::{HarnessError, failed};
 use crate::requirements;

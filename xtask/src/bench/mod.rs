@@ -22,6 +22,8 @@ cargo x bench start [--rounds N] [--ranks N]
                     `rlaunch -np 2 true` against mpirun and mpiexec
 cargo x bench hosts [N] [--rounds R]
                     a program on N hosts made of namespaces, against mpirun; needs root
+cargo x bench link [--rounds R]
+                    rperf between two such hosts over shaped links, against iperf3; needs root
 ";
 
 pub fn run(arguments: &[String]) -> Result<(), String> {
@@ -33,6 +35,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         "cpu" => cpu::run(rest),
         "start" => start::run(rest),
         "hosts" => hosts(rest),
+        "link" => link(rest),
         "help" | "-h" | "--help" => {
             print!("{HELP}");
             Ok(())
@@ -52,4 +55,11 @@ fn hosts(arguments: &[String]) -> Result<(), String> {
             .arg("--mpirun")
             .arg(mpirun),
     )
+}
+
+/// rperf and the harness's program stand in one folder.
+fn link(arguments: &[String]) -> Result<(), String> {
+    sh::run(&mut sh::cargo(["build"]))?;
+    let mut program = crate::hosts_program()?;
+    sh::run(program.arg("link").args(arguments))
 }

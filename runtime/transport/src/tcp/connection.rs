@@ -133,9 +133,13 @@ impl TcpConnection {
             let Some(sent) = send(&self.lanes[0].stream, head, payload)? else {
                 return Ok(progress(moved));
             };
+            let is_full = sent < head.len() + payload.len();
             let of_header = sent.min(head.len());
             message.header_sent_bytes += of_header;
             message.payload_sent_bytes += sent - of_header;
+            if is_full {
+                return Ok(Progress::Moved);
+            }
             moved = true;
         }
     }
@@ -170,8 +174,10 @@ impl TcpConnection {
                 message.payload_sent_bytes += length;
             }
             // SAFETY: the caller vouches for the payload.
-            if unsafe { lane.poll_chunk(message)? } {
-                (moved, blocked) = (true, 0);
+            let has_moved = unsafe { lane.poll_chunk(message)? };
+            moved |= has_moved;
+            if has_moved && !lane.is_sending() {
+                blocked = 0;
             } else {
                 blocked += 1;
             }
@@ -202,6 +208,9 @@ impl TcpConnection {
                     break;
                 }
                 moved = true;
+                if lane.ahead.is_drained() {
+                    break;
+                }
             }
         }
         if incoming.taken_bytes > length {
@@ -294,6 +303,9 @@ impl Connection for TcpConnection {
                     break;
                 }
                 moved = true;
+                if ahead.is_drained() {
+                    break;
+                }
             }
         }
         if incoming.taken_bytes < length {

@@ -15,6 +15,8 @@ pub(super) struct ReadAhead {
     words: Box<[u64]>,
     start: usize,
     end: usize,
+    /// The socket gave less than was asked for: nothing more is there for now.
+    is_drained: bool,
     /// Whether the last two payloads were reduced, the last one first.
     reductions: [bool; 2],
 }
@@ -37,6 +39,7 @@ impl ReadAhead {
             words: Box::default(),
             start: 0,
             end: 0,
+            is_drained: false,
             reductions: [false; 2],
         }
     }
@@ -49,6 +52,11 @@ impl ReadAhead {
 
     fn len(&self) -> usize {
         self.end - self.start
+    }
+
+    /// Whether another attempt right now would find nothing; spares a system call.
+    pub(super) fn is_drained(&self) -> bool {
+        self.is_drained && self.len() < HEADER_BYTES
     }
 
     /// Forgets everything.
@@ -81,6 +89,7 @@ impl ReadAhead {
         let limit = limit.min(BUFFER_BYTES - end);
         let count = receive(stream, &mut self.bytes()[end..end + limit], &mut [])?;
         self.end += count.unwrap_or(0);
+        self.is_drained = count.unwrap_or(0) < limit;
         Ok(count.is_some())
     }
 
@@ -191,6 +200,7 @@ impl ReadAhead {
         let ahead_bytes = self.words.len().min(HEADER_BYTES / 8) * 8;
         let count = receive(stream, place, &mut self.bytes()[..ahead_bytes])?.unwrap_or(0);
         self.end = count.saturating_sub(remaining);
+        self.is_drained = count < remaining + ahead_bytes;
         Ok(count.min(remaining))
     }
 }

@@ -6,6 +6,7 @@
 mod ask;
 mod bench;
 mod keep;
+mod link;
 
 use rlaunch_harness::{Options, Where};
 use std::path::PathBuf;
@@ -26,6 +27,8 @@ hosts [--name NAME] <command>
   keep N …          as up, but stays in the foreground
   bench [N] [--rounds R] [--mpirun PATH]
                     time until a program has run on N new hosts, against mpirun
+  link [--rounds R] what rperf moves between two hosts over links of 1 and 5 Gb/s, and over two
+                    links, against iperf3
 
 --name: several clusters at a time; they may have the same addresses. Default: hand.
 ";
@@ -58,6 +61,7 @@ fn run(name: &str, words: &[String]) -> Result<ExitCode, String> {
             ask::exec(name, host, command)
         }
         ["bench", rest @ ..] => bench::Bench::parse(rest)?.run(),
+        ["link", rest @ ..] => link::Link::parse(rest)?.run(),
         ["list"] => ask::show(name, &["list"]),
         ["fault", fault @ ..] if !fault.is_empty() => {
             let request: Vec<&str> = std::iter::once("fault")
