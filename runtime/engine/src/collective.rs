@@ -10,6 +10,8 @@
 //! of its input. After: an average is finished. So the ways themselves know
 //! sums only; all but the team's, which does without copies.
 
+use std::sync::Arc;
+
 use rlaunch_schedule::{Question, Shape, Spec, select};
 use rlaunch_transport::Progress;
 use rlaunch_wire::{Collective, Descriptor, Op};
@@ -17,10 +19,11 @@ use rlaunch_wire::{Collective, Descriptor, Op};
 use crate::checked::Checked;
 use crate::core::Core;
 use crate::group::GroupKey;
-use crate::interpret::{Interpreter, Reducer, Task};
+use crate::hierarchical::{self, Hierarchical};
+use crate::interpret::{Interpreter, Plan, Reducer, Task};
 use crate::local::TeamOperation;
 use crate::wait::{Awaited, Operation};
-use crate::{Call, Error};
+use crate::{Call, Error, Reduction};
 
 #[derive(Debug)]
 pub(crate) struct CollectiveOperation {
@@ -31,12 +34,14 @@ pub(crate) struct CollectiveOperation {
     _copy: Vec<u64>,
 }
 
+/// How a call, or a stage of one, goes.
 #[derive(Debug)]
-enum Way {
+pub(crate) enum Way {
     /// What was to be done is done.
     Done,
     Team(TeamOperation),
     Schedule(Interpreter),
+    Hierarchical(Box<Hierarchical>),
 }
 
 /// A sum that is to become an average.
@@ -69,6 +74,10 @@ impl CollectiveOperation {
         let op = call.reduction.as_ref().map(|reduction| reduction.op);
         let op = op.filter(|_| call.collective.reduces());
         let (root, count) = (checked.root, checked.agreed_count);
+        if call.collective == Collective::Broadcast && root == group.me {
+            // SAFETY: at the root both are valid for the vector; `copy` allows for one being both.
+            unsafe { copy_vector(call) };
+        }
         let group = core.group_mut(key);
         let descriptor = group.begin(call.collective, call.dtype, op, root, count);
         group.is_busy = true;
@@ -91,6 +100,11 @@ impl CollectiveOperation {
             // SAFETY: as the caller vouches.
             unsafe { copy_alone(call, &checked, input) };
             Way::Done
+        } else if let Some(lanes) = hierarchical::serves(group, call, core.algorithm.is_some()) {
+            let call = summed(call, input);
+            // SAFETY: as the caller vouches; the copy lives as long as the operation.
+            let operation = unsafe { Hierarchical::new(key, descriptor, call, lanes) };
+            Way::Hierarchical(Box::new(operation))
         } else {
             let task = task(core, key, descriptor, call, checked, input);
             // SAFETY: as the caller vouches; the copy lives as long as the operation.
@@ -161,6 +175,17 @@ unsafe fn copy_alone(call: &Call, checked: &Checked, input: *const u8) {
     unsafe { std::ptr::copy(input.add(from * size), call.output.add(to * size), bytes) };
 }
 
+/// # Safety
+/// As [`CollectiveOperation::begin`].
+unsafe fn copy_vector(call: &Call) {
+    if call.count == 0 || call.input.is_null() || call.input == call.output.cast_const() {
+        return;
+    }
+    let bytes = call.count * call.dtype.size_bytes();
+    // SAFETY: both are valid for the vector and apart, as the caller vouches.
+    unsafe { std::ptr::copy_nonoverlapping(call.input, call.output, bytes) };
+}
+
 /// What the interpreter is to run.
 fn task(
     core: &mut Core,
@@ -216,17 +241,79 @@ fn task(
     }
 }
 
+/// The call as a stage takes it: what was prepared as its input, and a sum where that is meant.
+fn summed(call: &Call, input: *const u8) -> Call {
+    let sum = |reduction: &Reduction| match reduction.op {
+        Op::Avg | Op::PremulSum => Op::Sum.into(),
+        _ => reduction.clone(),
+    };
+    Call {
+        input,
+        reduction: call.reduction.as_ref().map(sum),
+        ..call.clone()
+    }
+}
+
+/// The steps of rank `me` of `world`, each on a host of its own, and the length of segments.
+pub(crate) fn between(
+    core: &mut Core,
+    collective: Collective,
+    bytes: usize,
+    world: u32,
+    me: u32,
+    root: u32,
+) -> (Arc<Plan>, usize) {
+    let shape = Shape {
+        world,
+        hosts: world,
+    };
+    let question = Question {
+        collective,
+        bytes,
+        shape,
+        in_order: false,
+    };
+    let choice = select(question, core.algorithm);
+    let spec = Spec::new(collective, choice.algorithm, world).with_root(root);
+    (core.plan(spec, me), choice.segment_bytes)
+}
+
+impl Way {
+    #[inline]
+    pub(crate) fn poll(&mut self, core: &mut Core) -> Result<Progress, Error> {
+        match self {
+            Self::Done => Ok(Progress::Done),
+            Self::Team(operation) => operation.poll(core),
+            Self::Schedule(interpreter) => interpreter.poll(core),
+            Self::Hierarchical(operation) => operation.poll(core),
+        }
+    }
+
+    pub(crate) fn awaited(&self, core: &Core) -> Vec<Awaited> {
+        match self {
+            Self::Done => Vec::new(),
+            Self::Team(operation) => operation.awaited(core),
+            Self::Schedule(interpreter) => interpreter.awaited(core),
+            Self::Hierarchical(operation) => operation.awaited(core),
+        }
+    }
+
+    pub(crate) fn end(&mut self, core: &mut Core) {
+        match self {
+            Self::Done | Self::Team(_) => {}
+            Self::Schedule(interpreter) => interpreter.end(core),
+            Self::Hierarchical(operation) => operation.end(core),
+        }
+    }
+}
+
 impl Operation for CollectiveOperation {
     fn call(&self) -> Descriptor {
         self.descriptor
     }
 
     fn poll(&mut self, core: &mut Core) -> Result<Progress, Error> {
-        let progress = match &mut self.way {
-            Way::Done => Progress::Done,
-            Way::Team(operation) => operation.poll(core)?,
-            Way::Schedule(interpreter) => interpreter.poll(core)?,
-        };
+        let progress = self.way.poll(core)?;
         if progress == Progress::Done
             && let Some(average) = self.average.take()
         {
@@ -243,17 +330,10 @@ impl Operation for CollectiveOperation {
     }
 
     fn awaited(&self, core: &Core) -> Vec<Awaited> {
-        match &self.way {
-            Way::Done => Vec::new(),
-            Way::Team(operation) => operation.awaited(core),
-            Way::Schedule(interpreter) => interpreter.awaited(core),
-        }
+        self.way.awaited(core)
     }
 
     fn end(&mut self, core: &mut Core) {
-        match &mut self.way {
-            Way::Done | Way::Team(_) => {}
-            Way::Schedule(interpreter) => interpreter.end(core),
-        }
+        self.way.end(core);
     }
 }

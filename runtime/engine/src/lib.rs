@@ -41,6 +41,7 @@ mod failure;
 mod framed;
 mod group;
 mod health;
+mod hierarchical;
 mod interpret;
 mod interrupt;
 mod job;

@@ -266,6 +266,36 @@ fn over_both() {
     }
 }
 
+/// Several hosts with several ranks: even and uneven, one after another and in turns.
+#[test]
+fn over_hosts_with_several_ranks() {
+    let hosts: [&[u32]; 4] = [
+        &[0, 0, 1, 1],
+        &[0, 1, 0, 1, 0],
+        &[0, 1, 1, 1],
+        &[2, 0, 1, 1, 0, 2, 2],
+    ];
+    for hosts in hosts {
+        let change = |config: Config| Config {
+            host_id: Some(hosts[config.rank as usize].to_string()),
+            ..config
+        };
+        ranks_with(&config(hosts.len() as u32, BOTH), change, |world| {
+            check_all(&world, &COUNTS[..5]);
+            let mut buffer = vec![world.rank() as i32 - 3; 5000];
+            world.all_reduce(&mut buffer, Op::Avg).unwrap();
+            let sum: i32 = (0..world.size() as i32).map(|rank| rank - 3).sum();
+            assert_eq!(buffer, vec![sum / world.size() as i32; 5000]);
+            let mut buffer = vec![1.0f32; 300_000];
+            world
+                .all_reduce(&mut buffer, Reduction::premul_sum(2.0f32))
+                .unwrap();
+            assert_eq!(buffer, vec![2.0 * world.size() as f32; 300_000]);
+            world.finalize().unwrap();
+        });
+    }
+}
+
 #[test]
 fn averages_products_with_scalars_and_users_operations() {
     for transports in [SHM, TCP] {

@@ -50,16 +50,22 @@ impl TeamOperation {
         match failure {
             Failure::Differs { member, theirs } => match Descriptor::decode(&theirs) {
                 Some(theirs) => {
-                    let peer = core.world_rank(self.key, member);
+                    let peer = self.world_rank(core, member);
                     core.mismatch(self.descriptor, peer, theirs)
                 }
                 None => Error::Connection {
-                    peer: core.identity(core.world_rank(self.key, member)),
+                    peer: core.identity(self.world_rank(core, member)),
                     cause: "malformed descriptor in shared memory".into(),
                 },
             },
             Failure::Memory(error) => Error::Memory(error.to_string()),
         }
+    }
+
+    /// The world's rank of a member of the team.
+    fn world_rank(&self, core: &Core, member: u32) -> u32 {
+        let near = &core.group(self.key).near;
+        core.world_rank(self.key, near[member as usize])
     }
 
     pub(crate) fn awaited(&self, core: &Core) -> Vec<Awaited> {
@@ -70,8 +76,7 @@ impl TeamOperation {
         let awaited = self.local.awaited(team).into_iter();
         awaited
             .map(|member| Awaited {
-                // All members are near, so they are numbered alike.
-                rank: group.ranks[member as usize],
+                rank: group.ranks[group.near[member as usize] as usize],
                 to_send: false,
             })
             .collect()
