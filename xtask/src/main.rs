@@ -26,7 +26,7 @@ cargo x <command>
   demo              sets up what is missing, builds, and trains examples/train.py on 4 ranks here
   test [FILTER]     sets up what the tests need and runs them all
   check             format, clippy, layers, tidy, generated files
-  gen [--check]     code made from runtime/control/proto
+  gen [--check]     code made from runtime/control/proto, rlaunch.h from bindings/c/src
   bench cpu|start|hosts
                     ours against Open MPI and MPICH, side by side
   hosts up N | exec HOST -- COMMAND | list | fault … | down

@@ -1,6 +1,6 @@
 /* Each rank says where it is, then all add up their numbers.
  *
- *     cc hello.c -lrlaunch -o hello && rlaunch -np 4 ./hello
+ *     cc hello.c $(pkg-config --cflags --libs rlaunch) -o hello && rlaunch -np 4 ./hello
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ int main(void)
     double numbers[4];
     for (int i = 0; i < 4; i++)
         numbers[i] = rl_rank(world) + 1.0;
-    check(rl_all_reduce(world, numbers, 4, RL_FLOAT64, RL_SUM));
+    check(rl_all_reduce(rl_world_comm(world), numbers, numbers, 4, RL_FLOAT64, RL_SUM));
     if (rl_rank(world) == 0)
         printf("the sum over all ranks: %g %g %g %g\n", numbers[0], numbers[1], numbers[2],
                numbers[3]);

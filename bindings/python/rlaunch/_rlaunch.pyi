@@ -1,36 +1,392 @@
-"""The native part. Use it through rlaunch."""
+"""The native part. Use it through rlaunch.
 
-from typing import Any, Literal, Optional, TypeVar
+A stands for what the memory is in: a numpy array, a tensor on the CPU, an object with the buffer
+protocol. What is said of a call is in its docstring: help(rlaunch.all_reduce).
+"""
+
+from types import TracebackType
+from typing import Any, Callable, Final, Generator, Generic, Literal, Optional, Sequence, TypeVar
+from typing import Union, final
 
 import numpy
+from numpy.typing import DTypeLike
+
+from rlaunch._point import Status
+from rlaunch._records import FlightRecorder
 
 __version__: str
+ANY: Final[int]
 
-Op = Literal["sum", "prod", "min", "max"]
-Array = TypeVar("Array", bound=numpy.ndarray[Any, Any])
+Name = Literal[
+    "sum", "prod", "min", "max", "avg", "band", "bor", "bxor", "land", "lor", "lxor", "minloc",
+    "maxloc",
+]  # fmt: skip
+Op = Union[Name, Operation]
+A = TypeVar("A")
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
-class World:
-    """All ranks of a job, seen by one of them."""
+class Communicator:
+    """A group of ranks that call together, seen by one of them. Ranks count within it."""
 
-    def __init__(self) -> None:
-        """Joins the job that the environment describes."""
     def rank(self) -> int: ...
     def size(self) -> int: ...
+    def id(self) -> int: ...
+    def ranks(self) -> list[int]: ...
+    def split(self, color: Optional[int], key: int = 0) -> Optional[Communicator]: ...
+    def duplicate(self) -> Communicator: ...
+    def from_ranks(self, ranks: Sequence[int]) -> Optional[Communicator]: ...
+    def shrink(self) -> Communicator: ...
+    def abort(self, reason: str = "aborted by the program") -> None: ...
+    def error(self) -> Optional[BaseException]: ...
+    def set_timeout(self, seconds: Optional[float]) -> None: ...
+    def allocate(self, bytes: int) -> Memory: ...
+    def empty(
+        self, shape: Union[int, Sequence[int]], dtype: DTypeLike = "float64"
+    ) -> numpy.ndarray[Any, Any]: ...
+    def zeros(
+        self, shape: Union[int, Sequence[int]], dtype: DTypeLike = "float64"
+    ) -> numpy.ndarray[Any, Any]: ...
+
+    # Collectives, at once.
+    def barrier(self, *, timeout: Optional[float] = None) -> None: ...
+    def broadcast(self, x: A, root: int = 0, *, timeout: Optional[float] = None) -> A: ...
+    def all_reduce(
+        self, x: A, op: Op = "sum", *, out: Optional[A] = None, timeout: Optional[float] = None
+    ) -> A: ...
+    def reduce(
+        self,
+        x: A,
+        root: int = 0,
+        op: Op = "sum",
+        *,
+        out: Optional[A] = None,
+        timeout: Optional[float] = None,
+    ) -> Optional[A]: ...
+    def scan(
+        self, x: A, op: Op = "sum", *, out: Optional[A] = None, timeout: Optional[float] = None
+    ) -> A: ...
+    def exscan(
+        self, x: A, op: Op = "sum", *, out: Optional[A] = None, timeout: Optional[float] = None
+    ) -> A: ...
+    def all_gather(
+        self, x: A, *, out: Optional[A] = None, timeout: Optional[float] = None
+    ) -> A: ...
+    def gather(
+        self, x: A, root: int = 0, *, out: Optional[A] = None, timeout: Optional[float] = None
+    ) -> Optional[A]: ...
+    def scatter(
+        self,
+        x: Optional[A],
+        root: int = 0,
+        *,
+        out: Optional[A] = None,
+        timeout: Optional[float] = None,
+    ) -> A: ...
+    def reduce_scatter(
+        self, x: A, op: Op = "sum", *, out: Optional[A] = None, timeout: Optional[float] = None
+    ) -> A: ...
+    def all_to_all(
+        self, x: A, *, out: Optional[A] = None, timeout: Optional[float] = None
+    ) -> A: ...
+    def all_gather_v(
+        self,
+        x: A,
+        counts: Sequence[int],
+        *,
+        out: Optional[A] = None,
+        timeout: Optional[float] = None,
+    ) -> A: ...
+    def gather_v(
+        self,
+        x: A,
+        counts: Optional[Sequence[int]] = None,
+        root: int = 0,
+        *,
+        out: Optional[A] = None,
+        timeout: Optional[float] = None,
+    ) -> Optional[A]: ...
+    def scatter_v(
+        self,
+        x: Optional[A],
+        counts: Optional[Sequence[int]] = None,
+        root: int = 0,
+        *,
+        out: Optional[A] = None,
+        timeout: Optional[float] = None,
+    ) -> A: ...
+    def reduce_scatter_v(
+        self,
+        x: A,
+        counts: Sequence[int],
+        op: Op = "sum",
+        *,
+        out: Optional[A] = None,
+        timeout: Optional[float] = None,
+    ) -> A: ...
+    def all_to_all_v(
+        self,
+        x: A,
+        send_counts: Sequence[int],
+        recv_counts: Sequence[int],
+        *,
+        out: Optional[A] = None,
+        timeout: Optional[float] = None,
+    ) -> A: ...
+
+    # The same, started.
+    def ibarrier(self, *, timeout: Optional[float] = None) -> Request[None]: ...
+    def ibroadcast(self, x: A, root: int = 0, *, timeout: Optional[float] = None) -> Request[A]: ...
+    def iall_reduce(
+        self, x: A, op: Op = "sum", *, out: Optional[A] = None, timeout: Optional[float] = None
+    ) -> Request[A]: ...
+    def ireduce(
+        self,
+        x: A,
+        root: int = 0,
+        op: Op = "sum",
+        *,
+        out: Optional[A] = None,
+        timeout: Optional[float] = None,
+    ) -> Request[Optional[A]]: ...
+    def iscan(
+        self, x: A, op: Op = "sum", *, out: Optional[A] = None, timeout: Optional[float] = None
+    ) -> Request[A]: ...
+    def iexscan(
+        self, x: A, op: Op = "sum", *, out: Optional[A] = None, timeout: Optional[float] = None
+    ) -> Request[A]: ...
+    def iall_gather(
+        self, x: A, *, out: Optional[A] = None, timeout: Optional[float] = None
+    ) -> Request[A]: ...
+    def igather(
+        self, x: A, root: int = 0, *, out: Optional[A] = None, timeout: Optional[float] = None
+    ) -> Request[Optional[A]]: ...
+    def iscatter(
+        self,
+        x: Optional[A],
+        root: int = 0,
+        *,
+        out: Optional[A] = None,
+        timeout: Optional[float] = None,
+    ) -> Request[A]: ...
+    def ireduce_scatter(
+        self, x: A, op: Op = "sum", *, out: Optional[A] = None, timeout: Optional[float] = None
+    ) -> Request[A]: ...
+    def iall_to_all(
+        self, x: A, *, out: Optional[A] = None, timeout: Optional[float] = None
+    ) -> Request[A]: ...
+    def iall_gather_v(
+        self,
+        x: A,
+        counts: Sequence[int],
+        *,
+        out: Optional[A] = None,
+        timeout: Optional[float] = None,
+    ) -> Request[A]: ...
+    def igather_v(
+        self,
+        x: A,
+        counts: Optional[Sequence[int]] = None,
+        root: int = 0,
+        *,
+        out: Optional[A] = None,
+        timeout: Optional[float] = None,
+    ) -> Request[Optional[A]]: ...
+    def iscatter_v(
+        self,
+        x: Optional[A],
+        counts: Optional[Sequence[int]] = None,
+        root: int = 0,
+        *,
+        out: Optional[A] = None,
+        timeout: Optional[float] = None,
+    ) -> Request[A]: ...
+    def ireduce_scatter_v(
+        self,
+        x: A,
+        counts: Sequence[int],
+        op: Op = "sum",
+        *,
+        out: Optional[A] = None,
+        timeout: Optional[float] = None,
+    ) -> Request[A]: ...
+    def iall_to_all_v(
+        self,
+        x: A,
+        send_counts: Sequence[int],
+        recv_counts: Sequence[int],
+        *,
+        out: Optional[A] = None,
+        timeout: Optional[float] = None,
+    ) -> Request[A]: ...
+
+    # The same, prepared.
+    def barrier_init(self, *, timeout: Optional[float] = None) -> Persistent[None]: ...
+    def broadcast_init(
+        self, x: A, root: int = 0, *, timeout: Optional[float] = None
+    ) -> Persistent[A]: ...
+    def all_reduce_init(
+        self, x: A, op: Op = "sum", *, out: Optional[A] = None, timeout: Optional[float] = None
+    ) -> Persistent[A]: ...
+    def reduce_init(
+        self,
+        x: A,
+        root: int = 0,
+        op: Op = "sum",
+        *,
+        out: Optional[A] = None,
+        timeout: Optional[float] = None,
+    ) -> Persistent[Optional[A]]: ...
+    def scan_init(
+        self, x: A, op: Op = "sum", *, out: Optional[A] = None, timeout: Optional[float] = None
+    ) -> Persistent[A]: ...
+    def exscan_init(
+        self, x: A, op: Op = "sum", *, out: Optional[A] = None, timeout: Optional[float] = None
+    ) -> Persistent[A]: ...
+    def all_gather_init(
+        self, x: A, *, out: Optional[A] = None, timeout: Optional[float] = None
+    ) -> Persistent[A]: ...
+    def gather_init(
+        self, x: A, root: int = 0, *, out: Optional[A] = None, timeout: Optional[float] = None
+    ) -> Persistent[Optional[A]]: ...
+    def scatter_init(
+        self,
+        x: Optional[A],
+        root: int = 0,
+        *,
+        out: Optional[A] = None,
+        timeout: Optional[float] = None,
+    ) -> Persistent[A]: ...
+    def reduce_scatter_init(
+        self, x: A, op: Op = "sum", *, out: Optional[A] = None, timeout: Optional[float] = None
+    ) -> Persistent[A]: ...
+    def all_to_all_init(
+        self, x: A, *, out: Optional[A] = None, timeout: Optional[float] = None
+    ) -> Persistent[A]: ...
+    def all_gather_v_init(
+        self,
+        x: A,
+        counts: Sequence[int],
+        *,
+        out: Optional[A] = None,
+        timeout: Optional[float] = None,
+    ) -> Persistent[A]: ...
+    def gather_v_init(
+        self,
+        x: A,
+        counts: Optional[Sequence[int]] = None,
+        root: int = 0,
+        *,
+        out: Optional[A] = None,
+        timeout: Optional[float] = None,
+    ) -> Persistent[Optional[A]]: ...
+    def scatter_v_init(
+        self,
+        x: Optional[A],
+        counts: Optional[Sequence[int]] = None,
+        root: int = 0,
+        *,
+        out: Optional[A] = None,
+        timeout: Optional[float] = None,
+    ) -> Persistent[A]: ...
+    def reduce_scatter_v_init(
+        self,
+        x: A,
+        counts: Sequence[int],
+        op: Op = "sum",
+        *,
+        out: Optional[A] = None,
+        timeout: Optional[float] = None,
+    ) -> Persistent[A]: ...
+    def all_to_all_v_init(
+        self,
+        x: A,
+        send_counts: Sequence[int],
+        recv_counts: Sequence[int],
+        *,
+        out: Optional[A] = None,
+        timeout: Optional[float] = None,
+    ) -> Persistent[A]: ...
+
+    # Calls of two ranks. In a group, recv's Status is all zero.
+    def send(self, x: Any, to: int, tag: int = 0) -> None: ...
+    def recv(self, x: Any, source: int, tag: int = 0) -> Status: ...
+    def isend(self, x: Any, to: int, tag: int = 0) -> Request[None]: ...
+    def irecv(self, x: Any, source: int, tag: int = 0) -> Request[Status]: ...
+    def sendrecv(
+        self, x: Any, to: int, out: Any, source: int, *, send_tag: int = 0, recv_tag: int = 0
+    ) -> Status: ...
+    def probe(self, source: int = -1, tag: int = -1) -> Status: ...
+    def try_probe(self, source: int = -1, tag: int = -1) -> Optional[Status]: ...
+
+    # Any object, pickled.
+    def send_object(self, value: Any, to: int, tag: int = 0) -> None: ...
+    def recv_object(self, source: int, tag: int = 0) -> Any: ...
+    def broadcast_object(self, value: Any = None, root: int = 0) -> Any: ...
+    def all_gather_object(self, value: T) -> list[T]: ...
+    def gather_object(self, value: T, root: int = 0) -> Optional[list[T]]: ...
+    def scatter_object(self, values: Optional[Sequence[T]], root: int = 0) -> T: ...
+    def all_to_all_object(self, values: Sequence[T]) -> list[T]: ...
+
+@final
+class World(Communicator):
+    """All ranks of a job: their communicator, and what holds for the job."""
+
+    def __new__(cls) -> World: ...
+    def join(self) -> None: ...
+    def is_joined(self) -> bool: ...
     def local_rank(self) -> int: ...
     def local_size(self) -> int: ...
     def host(self) -> str: ...
-    def transports(self) -> list[str]:
-        """Names of the transports in use: shm, tcp."""
-    def barrier(self) -> None: ...
-    def broadcast(self, x: Array, root: int = 0) -> Array: ...
-    def all_reduce(self, x: Array, op: Op = "sum") -> Array: ...
-    def all_gather(self, x: Array, out: Optional[Array] = None) -> Array: ...
-    def reduce_scatter(self, x: Array, out: Optional[Array] = None, op: Op = "sum") -> Array: ...
-    def send(self, x: numpy.ndarray[Any, Any], to: int, tag: int = 0) -> None: ...
-    def recv(self, x: Array, source: int, tag: int = 0) -> Array: ...
-    def finalize(self) -> None:
-        """Leaves the job in good order. Twice is as good as once."""
-    def abandon(self) -> None:
-        """Gives the world up without leaving it: peers see this rank's death."""
+    def transports(self) -> list[str]: ...
+    def is_authenticated(self) -> bool: ...
+    def flight_recorder(self) -> FlightRecorder: ...
+    def finalize(self) -> None: ...
+    def abandon(self) -> None: ...
 
+@final
+class Request(Generic[T_co]):
+    """A call under way: test it, wait() for its result, `await` it, or use it in a `with`."""
+
+    def test(self) -> bool: ...
+    def wait(self) -> T_co: ...
+    def wait_timeout(self, seconds: float) -> bool: ...
+    def fileno(self) -> int: ...
+    def __enter__(self) -> Request[T_co]: ...
+    def __exit__(
+        self,
+        kind: Optional[type[BaseException]],
+        value: Optional[BaseException],
+        traceback: Optional[TracebackType],
+        /,
+    ) -> None: ...
+    def __await__(self) -> Generator[Any, None, T_co]: ...
+    @classmethod
+    def __class_getitem__(cls, item: Any, /) -> Any: ...
+
+@final
+class Persistent(Generic[T_co]):
+    """A call prepared once and started many times, one at a time, on the same arrays."""
+
+    def start(self) -> Request[T_co]: ...
+    @classmethod
+    def __class_getitem__(cls, item: Any, /) -> Any: ...
+
+@final
+class Operation:
+    """A reduction with something of its own: made by premul_sum() or operation()."""
+
+@final
+class Memory:
+    """Memory that the ranks of a host share. numpy.asarray(memory) is its bytes."""
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
+    def __len__(self) -> int: ...
+
+def premul_sum(scalar: Any) -> Operation: ...
+def operation(function: Callable[[Any, Any], Any], *, commutative: bool = True) -> Operation: ...
+def group_begin() -> None: ...
+def group_end() -> list[Request[Any]]: ...
+def unjoined_world() -> World: ...
 def after_fork_in_child() -> None: ...

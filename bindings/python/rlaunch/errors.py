@@ -1,19 +1,28 @@
-"""What can go wrong in a rank. All but wrong arguments (TypeError, ValueError) end the world: each
-later call raises the same again, and buffers of the failed call have undefined contents."""
+"""What can go wrong in a rank.
+
+Wrong arguments raise TypeError or ValueError before anything is sent; the communicator stays usable.
+Every other error ends the communicator: each later call on it raises the same again, and the arrays
+of the failed call have undefined contents. After one of a peer's the survivors can go on, on what
+shrink() returns.
+"""
 
 from __future__ import annotations
 
 import builtins
 from typing import Optional
 
-__all__ = ["Error", "InitError", "MismatchError", "PeerFailedError", "TimeoutError"]
+__all__ = [
+    "AbortedError", "ConnectionError", "Error", "ExcludedError", "FinalizedError", "ForkedError",
+    "InitError", "InterruptedError", "MismatchError", "PeerFailedError", "PeerLeftError",
+    "TimeoutError",
+]  # fmt: skip
 
 
 class Error(Exception):
     """The common base.
 
     rank: this process's rank; None before it has one
-    peer: the other rank that the error is about; None where there is none
+    peer: the other rank that the error is about, in the world; None where there is none
     host: the peer's host
     pid:  the peer's process id on that host
     """
@@ -44,18 +53,46 @@ class InitError(Error):
 
 
 class MismatchError(Error):
-    """Ranks made different calls at the same place: another operation, count, dtype, op or root.
-    The message names both sides."""
+    """Ranks made different calls at the same place: another operation, count, dtype, op or root; or
+    a message does not fit its receiver's array. The message names both sides."""
 
 
 class PeerFailedError(Error):
-    """Another rank died, or left the job while this one still counted on it."""
+    """Another rank died, or its host was lost."""
+
+
+class PeerLeftError(PeerFailedError):
+    """Another rank finalized, or ended, while this one still counted on it."""
 
 
 class TimeoutError(Error, builtins.TimeoutError):
-    """Peers did not come within RLAUNCH_TIMEOUT seconds."""
+    """Peers did not come in time: RLAUNCH_TIMEOUT, set_timeout() or the call's own timeout."""
+
+
+class ConnectionError(Error, builtins.ConnectionError):
+    """The connection to a peer broke, in a way that is no peer's death."""
+
+
+class AbortedError(Error):
+    """A rank called abort(), or this one did from another thread."""
+
+
+class ExcludedError(Error):
+    """The others took this rank for dead, since it had not answered, and went on without it."""
+
+
+class InterruptedError(Error):
+    """The wait was ended from outside. Ctrl-C itself is a KeyboardInterrupt."""
+
+
+class ForkedError(Error):
+    """A forked child used what belongs to its parent."""
+
+
+class FinalizedError(Error):
+    """The world was left already."""
 
 
 # As users name them: rl.Error. Pickled errors (multiprocessing) are found under either name.
-for _class in (Error, InitError, MismatchError, PeerFailedError, TimeoutError):
-    _class.__module__ = "rlaunch"
+for _name in __all__:
+    globals()[_name].__module__ = "rlaunch"

@@ -3,31 +3,26 @@
 use crate::array::Array;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use rlaunch_runtime::Op;
+use std::time::Duration;
 
-pub(crate) fn rank(size: u32, name: &str, value: i64) -> PyResult<u32> {
-    match u32::try_from(value) {
-        Ok(rank) if rank < size => Ok(rank),
-        _ => Err(PyValueError::new_err(format!(
-            "{name}={value} is no rank of this world; ranks are 0 to {}",
-            size - 1
-        ))),
-    }
+/// In a receive or a probe: from whichever rank, with whichever tag.
+pub(crate) const ANY: i64 = -1;
+
+/// This rank's place in the communicator of a call.
+#[derive(Clone, Copy)]
+pub(crate) struct Group {
+    pub(crate) rank: u32,
+    pub(crate) size: u32,
 }
 
-pub(crate) fn op(name: &str) -> PyResult<Op> {
-    let found = Op::ALL[..4].iter().find(|op| op.name() == name);
-    found.copied().ok_or_else(|| {
-        let names: Vec<&str> = Op::ALL[..4].iter().map(|op| op.name()).collect();
-        let hint = match name {
-            "avg" | "mean" | "average" => "; hint: take the sum and divide by rl.size()",
-            _ => "",
-        };
-        PyValueError::new_err(format!(
-            "op is {name:?}; there are {}{hint}",
-            names.join(", ")
-        ))
-    })
+pub(crate) fn rank(group: Group, name: &str, value: i64) -> PyResult<u32> {
+    match u32::try_from(value) {
+        Ok(rank) if rank < group.size => Ok(rank),
+        _ => Err(PyValueError::new_err(format!(
+            "{name}={value} is no rank here; ranks are 0 to {}",
+            group.size - 1
+        ))),
+    }
 }
 
 pub(crate) fn tag(tag: i64) -> PyResult<u32> {
@@ -35,17 +30,77 @@ pub(crate) fn tag(tag: i64) -> PyResult<u32> {
         .map_err(|_| PyValueError::new_err(format!("tag={tag} is outside 0 to {}", u32::MAX)))
 }
 
-pub(crate) fn check_apart(input: &Array<'_>, output: &Array<'_>) -> PyResult<()> {
-    if input.buffer.dtype != output.buffer.dtype {
+pub(crate) fn seconds(name: &str, value: Option<f64>) -> PyResult<Option<Duration>> {
+    let parse = |seconds: f64| {
+        let duration = Duration::try_from_secs_f64(seconds).ok();
+        duration
+            .filter(|duration| !duration.is_zero())
+            .ok_or_else(|| {
+                PyValueError::new_err(format!(
+                    "{name}={seconds} is not a number of seconds above 0; hint: None for no own limit"
+                ))
+            })
+    };
+    value.map(parse).transpose()
+}
+
+/// The two have one type, and share no memory unless `part` lies in `whole` exactly at element
+/// `own`: in place.
+pub(crate) fn check_apart(
+    (whole_name, whole): (&str, &Array<'_>),
+    (part_name, part): (&str, &Array<'_>),
+    own: usize,
+) -> PyResult<()> {
+    if whole.buffer.dtype != part.buffer.dtype {
         return Err(PyTypeError::new_err(format!(
-            "x has dtype {}, but out has {}; hint: give both the same",
-            input.buffer.dtype, output.buffer.dtype
+            "{whole_name} has elements of {}, but {part_name} of {}; hint: give both the same dtype",
+            whole.buffer.dtype, part.buffer.dtype
         )));
     }
-    if input.overlaps(output) {
-        return Err(PyValueError::new_err(
-            "x and out share memory, and out would overwrite x; hint: pass x.copy()",
-        ));
+    if !whole.overlaps(part) || whole.buffer.at(own) == part.buffer.pointer {
+        return Ok(());
     }
-    Ok(())
+    Err(PyValueError::new_err(
+        "x and out share memory, and out would overwrite x; hint: pass x.copy(), or this rank's \
+         own part of the larger one",
+    ))
+}
+
+/// `whole` has `part` for each rank.
+pub(crate) fn check_times(
+    group: Group,
+    (whole_name, whole): (&str, &Array<'_>),
+    (part_name, part): (&str, &Array<'_>),
+) -> PyResult<()> {
+    let (whole, part) = (whole.buffer.count, part.buffer.count);
+    if part.checked_mul(group.size as usize) == Some(whole) {
+        return Ok(());
+    }
+    Err(PyValueError::new_err(format!(
+        "{whole_name} has {whole} elements, but must have {part_name}'s {part} for each of {} \
+         ranks; hint: leave out away, and it is made",
+        group.size
+    )))
+}
+
+pub(crate) fn check_same(x: &Array<'_>, out: &Array<'_>) -> PyResult<()> {
+    if x.buffer.count == out.buffer.count {
+        return Ok(());
+    }
+    Err(PyValueError::new_err(format!(
+        "out has {} elements, but x has {}; hint: out = numpy.empty_like(x)",
+        out.buffer.count, x.buffer.count
+    )))
+}
+
+/// `x[r]` belongs to rank r: the shape of one of them.
+pub(crate) fn part_of(group: Group, shape: &[usize]) -> PyResult<&[usize]> {
+    match shape.split_first() {
+        Some((parts, shape)) if *parts == group.size as usize => Ok(shape),
+        _ => Err(PyValueError::new_err(format!(
+            "x has shape {shape:?}, but x[r] is what rank r gets, so its first length must be {0}; \
+             hint: x.reshape({0}, -1), or give out",
+            group.size
+        ))),
+    }
 }

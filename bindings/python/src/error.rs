@@ -10,7 +10,10 @@ use rlaunch_runtime::{Error, Rank};
 pub(crate) fn to_python(py: Python<'_>, error: &Error, rank: Option<u32>) -> PyErr {
     let (class, peer) = match error {
         // What the handler raised is what the user wants to see: KeyboardInterrupt.
-        Error::Interrupted { .. } if let Some(raised) = signals::take_raised() => return raised,
+        Error::Interrupted { .. } => match signals::take_raised() {
+            Some(raised) => return raised,
+            None => ("InterruptedError", None),
+        },
         // A wrong argument is wrong before anything was sent, as any Python function's.
         Error::Argument(text) => return PyValueError::new_err(text.clone()),
         Error::Mismatch {
@@ -25,12 +28,15 @@ pub(crate) fn to_python(py: Python<'_>, error: &Error, rank: Option<u32>) -> PyE
             )
         }
         Error::MessageMismatch { peer, .. } => ("MismatchError", Some(peer)),
-        Error::PeerFailed { peer, .. } | Error::PeerLeft { peer, .. } => {
-            ("PeerFailedError", Some(peer))
-        }
+        Error::PeerFailed { peer, .. } => ("PeerFailedError", Some(peer)),
+        Error::PeerLeft { peer, .. } => ("PeerLeftError", Some(peer)),
         Error::Timeout { missing, .. } => ("TimeoutError", missing.first()),
         Error::Init(_) => ("InitError", None),
-        Error::Connection { peer, .. } => ("Error", Some(peer)),
+        Error::Connection { peer, .. } => ("ConnectionError", Some(peer)),
+        Error::Aborted { by, .. } => ("AbortedError", Some(by)),
+        Error::Excluded { by } => ("ExcludedError", Some(by)),
+        Error::Forked => ("ForkedError", None),
+        Error::Finalized => ("FinalizedError", None),
         _ => ("Error", None),
     };
     new(py, class, &error.to_string(), rank, peer)

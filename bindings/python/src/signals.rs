@@ -3,6 +3,7 @@
 //! Python's own handler only notes a signal; the main thread runs what the user gave for it between
 //! two steps of the interpreter. A wait is no such step, so the runtime asks in here now and then.
 
+use crate::error;
 use pyo3::prelude::*;
 use std::cell::Cell;
 
@@ -17,10 +18,14 @@ thread_local! {
 pub(crate) struct Waiting;
 
 impl Waiting {
-    /// None for a thread that is inside a call already.
-    pub(crate) fn begin() -> Option<Self> {
-        // Not then_some: it would make, and drop, one in either case.
-        (!IS_WAITING.replace(true)).then(|| Self)
+    /// Refused to a thread that is inside a call already.
+    pub(crate) fn begin(py: Python<'_>) -> PyResult<Self> {
+        if IS_WAITING.replace(true) {
+            let text = "this thread is inside a call of rlaunch already; \
+                        hint: a signal's handler may set a flag or raise, but not communicate";
+            return Err(error::plain(py, "Error", text));
+        }
+        Ok(Self)
     }
 }
 

@@ -10,6 +10,7 @@ const LAYERS: &[(&str, &str)] = &[
     ("tests/harness", "rlaunch-harness"),
     ("bindings/python", "rlaunch-python"),
     ("bindings/c", "rlaunch-c"),
+    ("bindings/c/gen", "rlaunch-c-gen"),
     ("runtime/perf", "rperf"),
     ("runtime/engine", "rlaunch-runtime"),
     ("launcher/agent", "rlaunch-agent"),

@@ -1,0 +1,73 @@
+//! `cargo x gen`: makes `bindings/c/include/rlaunch.h` from `bindings/c/src/`.
+//!
+//! Run from the repository's root. Its own crate, so that building rlaunch needs no generator.
+
+use std::path::Path;
+
+use cbindgen::{Braces, Builder, Config, DocumentationStyle, Language, Style};
+
+/// The modules that say what C sees, in the header's order.
+const SOURCES: &[&str] = &[
+    "codes",
+    "handle",
+    "error",
+    "world",
+    "comm",
+    "blocking",
+    "started",
+    "prepared",
+    "point",
+    "request",
+    "group",
+    "operation",
+];
+
+/// Types that no function names: their numbers are passed as int.
+const EXPORTED: [&str; 3] = ["rl_code", "rl_dtype", "rl_op"];
+
+const HEAD: &str = include_str!("head.h");
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = Path::new("bindings/c");
+    let mut config = Config {
+        language: Language::C,
+        style: Style::Type,
+        braces: Braces::SameLine,
+        cpp_compat: true,
+        header: Some(HEAD.replace("@VERSION@", env!("CARGO_PKG_VERSION"))),
+        include_guard: Some("RLAUNCH_H".to_owned()),
+        no_includes: true,
+        sys_includes: vec!["stdint.h".to_owned()],
+        line_length: 100,
+        documentation_style: DocumentationStyle::Doxy,
+        ..Config::default()
+    };
+    config.export.include = EXPORTED.map(str::to_owned).to_vec();
+    config.function.sort_by = None;
+    let builder = SOURCES.iter().fold(Builder::new(), |builder, name| {
+        builder.with_src(folder.join(format!("src/{name}.rs")))
+    });
+    let bindings = builder.with_config(config).generate()?;
+    let mut header = Vec::new();
+    bindings.write(&mut header);
+    std::fs::write(folder.join("include/rlaunch.h"), tidy(&header)?)?;
+    Ok(())
+}
+
+/// Comments of one line on one line, and no spaces at the ends of lines.
+fn tidy(header: &[u8]) -> Result<String, std::str::Utf8Error> {
+    let text = std::str::from_utf8(header)?;
+    let mut lines: Vec<String> = text
+        .lines()
+        .map(|line| line.trim_end().to_owned())
+        .collect();
+    let mut at = 0;
+    while at + 2 < lines.len() {
+        if lines[at].trim_start() == "/**" && lines[at + 2].trim_start() == "*/" {
+            let text = lines[at + 1].replacen(" * ", "/** ", 1);
+            lines.splice(at..at + 3, [format!("{text} */")]);
+        }
+        at += 1;
+    }
+    Ok(lines.join("\n").trim_end().to_owned() + "\n")
+}
