@@ -167,8 +167,7 @@ pub unsafe extern "C" fn rl_comm_set_timeout(comm: *const rl_comm, seconds_max: 
     guarded("rl_comm_set_timeout", || {
         // SAFETY: the caller's word.
         let comm = unsafe { &get(comm)?.handle };
-        comm.set_timeout(seconds(seconds_max)?);
-        Ok(())
+        Ok(comm.set_timeout(seconds(seconds_max)?)?)
     })
 }
 

@@ -223,10 +223,8 @@ impl Communicator {
 
     /// How many seconds a call may wait for its peers; None for RLAUNCH_TIMEOUT's.
     fn set_timeout(&self, py: Python<'_>, seconds: Option<f64>) -> PyResult<()> {
-        let handle = self.handle(py)?;
         let timeout = argument::seconds("seconds", seconds)?;
-        py.detach(|| handle.set_timeout(timeout));
-        Ok(())
+        self.call(py, |handle| handle.set_timeout(timeout))
     }
 
     fn __repr__(&self) -> String {
