@@ -20,7 +20,8 @@ pub(crate) struct Active {
     /// Absent while it is polled.
     operation: Option<Box<dyn Operation>>,
     completion: Arc<Completion>,
-    begun: Instant,
+    /// When it last moved.
+    moved: Instant,
     timeout: Option<Duration>,
     is_collective: bool,
 }
@@ -29,7 +30,7 @@ impl fmt::Debug for Active {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Active")
             .field("key", &self.key)
-            .field("begun", &self.begun)
+            .field("moved", &self.moved)
             .finish_non_exhaustive()
     }
 }
@@ -102,7 +103,7 @@ impl Core {
             key,
             operation: Some(operation),
             completion,
-            begun: Instant::now(),
+            moved: Instant::now(),
             timeout,
             is_collective,
         });
@@ -128,7 +129,10 @@ impl Core {
             match result {
                 Ok(Progress::Done) => self.end(at, operation, None),
                 Ok(progress) => {
-                    has_moved |= progress == Progress::Moved;
+                    if progress == Progress::Moved {
+                        has_moved = true;
+                        self.active[at].moved = Instant::now();
+                    }
                     self.active[at].operation = Some(operation);
                     at += 1;
                     continue;
@@ -174,7 +178,7 @@ impl Core {
     pub(crate) fn end_overdue(&mut self, now: Instant) {
         for at in 0..self.active.len() {
             let active = &self.active[at];
-            let (key, waited) = (active.key, now - active.begun);
+            let (key, waited) = (active.key, now - active.moved);
             let longest = self.timeout_of(key, active.timeout);
             if waited < longest {
                 continue;
@@ -186,9 +190,9 @@ impl Core {
         }
     }
 
-    /// When the oldest of them was begun.
-    pub(crate) fn oldest_begin(&self) -> Option<Instant> {
-        self.active.iter().map(|active| active.begun).min()
+    /// When the one that has not moved for longest did.
+    pub(crate) fn oldest_move(&self) -> Option<Instant> {
+        self.active.iter().map(|active| active.moved).min()
     }
 
     /// The ranks for which all these operations wait.

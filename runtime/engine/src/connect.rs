@@ -28,8 +28,6 @@ use crate::{Error, Rank};
 /// What the handle keeps outside of the lock.
 #[derive(Debug)]
 pub(crate) struct Place {
-    pub(crate) rank: u32,
-    pub(crate) size: u32,
     pub(crate) local_rank: u32,
     pub(crate) local_size: u32,
     pub(crate) host: String,
@@ -86,8 +84,6 @@ pub(crate) fn connect(config: &Config) -> Result<(Place, Core), Error> {
     let is_leader_link = matches!(control, ControlLink::Member(_));
     let (local_rank, local_size) = local_place(config, me, &cards);
     let place = Place {
-        rank: config.rank,
-        size: config.world_size,
         local_rank,
         local_size,
         host,

@@ -35,10 +35,12 @@ pub(crate) struct Own<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
     wait: Wait,
-    /// When the own operation began to wait.
+    /// Since when the own operation has not moved.
     begun: Option<Instant>,
     moves: u32,
     is_announced: bool,
+    /// It has waited long enough for the others to be told in what.
+    has_looked: bool,
     next_interrupt: Option<Instant>,
     /// Works for others only: leaves as soon as somebody else would drive.
     is_background: bool,
@@ -63,6 +65,7 @@ impl Engine {
                 Ok(Progress::Done) => break Ok(()),
                 Ok(Progress::Moved) => {
                     turn.wait.reset();
+                    turn.begun = None;
                     turn.moves += 1;
                     if turn.moves.is_multiple_of(MOVES_PER_LOOK) {
                         self.drive_others(core);
@@ -81,7 +84,7 @@ impl Engine {
             }
         };
         own.operation.end(core);
-        if turn.begun.is_some()
+        if turn.has_looked
             && let Some(group) = core.groups.get_mut(own.key)
         {
             group.waits_in = None;
@@ -141,6 +144,7 @@ impl Engine {
         now: Instant,
     ) -> Result<(), Error> {
         let begun = *turn.begun.get_or_insert(now);
+        turn.has_looked = true;
         if core.watch.is_due(now) {
             core.look_around(own.as_deref(), turn, now, begun)?;
         }
@@ -227,7 +231,7 @@ impl Core {
         }
         self.end_overdue(now);
         self.end_overdue_points(now);
-        let oldest = self.oldest_begin().unwrap_or(now);
+        let oldest = self.oldest_move().unwrap_or(now);
         let oldest = if own.is_some() {
             oldest.min(begun)
         } else {

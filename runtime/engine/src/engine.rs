@@ -6,6 +6,7 @@
 //! a thread of the engine, which exists from the first start on and sleeps while nothing is under way.
 
 use std::collections::VecDeque;
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
@@ -32,7 +33,8 @@ pub(crate) struct Engine {
     pub(crate) place: Place,
     process: Process,
     /// `None` once finalized.
-    core: Mutex<Option<Core>>,
+    /// Never dropped in a forked child, whose copy must not touch what is shared.
+    core: ManuallyDrop<Mutex<Option<Core>>>,
     submissions: Mutex<VecDeque<Submission>>,
     /// Their number, to be looked at without the lock.
     pub(crate) submitted: AtomicUsize,
@@ -59,7 +61,7 @@ impl Engine {
             place,
             process: Process::current(),
             doorbell: doorbell.map(|(neighbours, local)| (neighbours.doorbell.clone(), local)),
-            core: Mutex::new(Some(core)),
+            core: ManuallyDrop::new(Mutex::new(Some(core))),
             submissions: Mutex::default(),
             submitted: AtomicUsize::new(0),
             followers: Mutex::default(),
@@ -498,6 +500,15 @@ impl Engine {
 
     fn submissions(&self) -> MutexGuard<'_, VecDeque<Submission>> {
         lock(&self.submissions)
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        if self.is_usable() {
+            // SAFETY: dropped once, here, and not used afterwards.
+            unsafe { ManuallyDrop::drop(&mut self.core) };
+        }
     }
 }
 

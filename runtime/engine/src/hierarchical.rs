@@ -25,7 +25,7 @@ use crate::core::Core;
 use crate::group::{Group, GroupKey};
 use crate::interpret::{Interpreter, Reducer, Task};
 use crate::local::TeamOperation;
-use crate::wait::{Awaited, Operation};
+use crate::wait::Awaited;
 use crate::{Call, Error};
 
 /// One such call, one stage after the other.

@@ -12,14 +12,15 @@
 //! ```
 //!
 //! What holds for every call:
-//! - It blocks until its result is there; no background thread exists, so a rank takes part only
-//!   while it is inside a call.
-//! - All ranks make the same collective calls in the same order. A difference is
-//!   [`Error::Mismatch`] on every rank, never garbage and never a hang.
-//! - After an error other than [`Error::Argument`] the world is poisoned: each later call returns
-//!   that first error again. Buffers of a failed call have undefined contents.
-//! - A world may be used from several threads; calls take turns. Two threads must not rely on each
-//!   other's progress inside one world.
+//! - A blocking call returns when its result is there. A started one goes on by itself: driven by
+//!   whichever call is being made, else by a thread that exists from the first start on.
+//! - All ranks of a communicator make the same collective calls on it in the same order. A
+//!   difference is [`Error::Mismatch`] on every rank, never garbage and never a hang.
+//! - After an error other than [`Error::Argument`] the communicator is poisoned: each later call on
+//!   it returns that first error again. Others go on, but for those that contain a rank that died.
+//!   Buffers of a failed call have undefined contents.
+//! - Any thread may call. On one communicator calls are executed in their order; communicators don't
+//!   wait for each other, so a thread with a communicator of its own depends on no other thread.
 
 mod active;
 mod bootstrap;

@@ -7,7 +7,7 @@ use super::matching::Envelope;
 use super::operation::{OperationId, Stage};
 use super::{CREDIT_BYTES, Destination, EAGER_BYTES_MAX, Kept, Pair, Taking, cost};
 use crate::Error;
-use crate::core::{Core, Queued};
+use crate::core::Core;
 use crate::request::Status;
 
 impl Core {

@@ -1,0 +1,141 @@
+//! Calls that were started: they go on by themselves, in order, and give their buffers back.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use common::{SHM, TCP, config, ranks};
+use rlaunch_runtime::{Call, DType, Error, Op};
+
+#[test]
+fn started_calls_are_executed_in_order_and_mix_with_blocking_ones() {
+    for transports in [SHM, TCP] {
+        ranks(&config(3, transports), |world| {
+            let me = world.rank();
+            for count in [1usize, 1000, 200_000] {
+                let pending: Vec<_> = (0..5u32)
+                    .map(|number| {
+                        world
+                            .start_all_reduce(vec![me + number; count], Op::Sum)
+                            .unwrap()
+                    })
+                    .collect();
+                let mut buffer = vec![me; count];
+                world.all_reduce(&mut buffer, Op::Max).unwrap();
+                assert_eq!(buffer, vec![2; count]);
+                for (number, pending) in pending.into_iter().enumerate() {
+                    // What comes before a blocking call on its communicator is complete after it.
+                    assert!(pending.test().unwrap());
+                    let expected = vec![3 + 3 * number as u32; count];
+                    assert_eq!(pending.wait().unwrap(), expected);
+                }
+            }
+            world.finalize().unwrap();
+        });
+    }
+}
+
+/// Rank 1 starts and then makes no call until rank 0, which needs its part, is done.
+#[test]
+fn a_started_call_goes_on_without_any_call() {
+    for transports in [SHM, TCP] {
+        let (done, is_done) = mpsc::channel::<()>();
+        let is_done = std::sync::Mutex::new(is_done);
+        ranks(&config(2, transports), |world| {
+            let pending = world
+                .start_all_reduce(vec![world.rank(); 500_000], Op::Sum)
+                .unwrap();
+            if world.rank() == 1 {
+                let waited = is_done
+                    .lock()
+                    .unwrap()
+                    .recv_timeout(Duration::from_secs(20));
+                assert!(waited.is_ok(), "{transports:?}");
+            }
+            assert_eq!(pending.wait().unwrap(), vec![1; 500_000]);
+            if world.rank() == 0 {
+                done.send(()).unwrap();
+            }
+            world.barrier().unwrap();
+            world.finalize().unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_prepared_call_is_started_many_times() {
+    ranks(&config(2, SHM), |world| {
+        let mut buffer = vec![1i64; 3000];
+        let place: *mut u8 = buffer.as_mut_ptr().cast();
+        let call = Call::all_reduce(place, place, 3000, DType::I64, Op::Sum);
+        // SAFETY: the buffer outlives every start, each of which is waited for.
+        let prepared = unsafe { world.prepare(call) }.unwrap();
+        for _ in 0..10 {
+            prepared.start().unwrap().wait().unwrap();
+        }
+        assert_eq!(buffer, vec![1 << 10; 3000]);
+        world.finalize().unwrap();
+    });
+}
+
+#[test]
+fn completion_is_told_once_also_when_it_came_before() {
+    ranks(&config(2, TCP), |world| {
+        let (sender, receiver) = mpsc::channel();
+        let place = std::ptr::null_mut();
+        // SAFETY: nothing is read or written.
+        let request = unsafe { world.start(Call::broadcast(place, 0, DType::U8, 0)) }.unwrap();
+        let told = sender.clone();
+        request.on_complete(move || told.send(1).unwrap());
+        assert_eq!(receiver.recv_timeout(Duration::from_secs(20)), Ok(1));
+        assert!(request.test().unwrap() && request.status().is_some());
+        request.on_complete(move || sender.send(2).unwrap());
+        assert_eq!(receiver.recv_timeout(Duration::from_secs(20)), Ok(2));
+        request.wait().unwrap();
+        world.finalize().unwrap();
+    });
+}
+
+#[test]
+fn a_wait_can_be_bounded_and_a_timeout_fails_the_communicator() {
+    ranks(&config(2, SHM), |world| {
+        let part = world.duplicate().unwrap();
+        if world.rank() == 0 {
+            let pending = part.start_barrier().unwrap();
+            assert!(!pending.wait_timeout(Duration::from_millis(20)).unwrap());
+            part.set_timeout(Some(Duration::from_millis(50))).unwrap();
+            let error = pending.wait().unwrap_err();
+            assert!(matches!(error, Error::Timeout { .. }), "{error}");
+            assert!(error.to_string().contains("rank 1"), "{error}");
+        } else {
+            while part.error().is_none() {
+                std::thread::yield_now();
+            }
+            let error = part.barrier().unwrap_err();
+            assert!(error.to_string().contains("rank 0"), "{error}");
+        }
+        world.barrier().unwrap();
+        world.finalize().unwrap();
+    });
+}
+
+/// A broken request's error reaches its owner, and dropping one does not block for ever.
+#[test]
+fn requests_of_a_failed_communicator_end() {
+    for transports in [SHM, TCP] {
+        ranks(&config(2, transports), |world| {
+            let part = world.duplicate().unwrap();
+            let count = 100 + world.rank() as usize;
+            let first = part.start_all_reduce(vec![0i32; count], Op::Sum).unwrap();
+            let second = part.start_all_reduce(vec![0i32; 10], Op::Sum).unwrap();
+            let error = first.wait().unwrap_err();
+            assert!(matches!(error, Error::Mismatch { .. }), "{error}");
+            drop(second);
+            world.barrier().unwrap();
+            world.finalize().unwrap();
+        });
+    }
+}
