@@ -73,7 +73,7 @@ fn compile(program: &str, name: &str) -> PathBuf {
             .args(["-Wpedantic", "-Werror", "-pthread"])
             .arg(source(program))
             .args(flags())
-            .arg("-o")
+            .args(["-lm", "-o"])
             .arg(&executable),
     );
     executable
@@ -247,6 +247,24 @@ fn example_ring() {
 #[test]
 fn example_overlap() {
     example("overlap", 2, &[(0, "layer 0: 1\n"), (0, "layer 3: 7\n")]);
+}
+
+/// Every program of docs/guide/c.md, as it stands.
+#[test]
+fn programs_of_the_guide() {
+    let guide = include_str!("../../../docs/guide/c.md");
+    let programs: Vec<&str> = guide.split("```c\n").skip(1).collect();
+    assert!(programs.len() >= 5);
+    for (number, rest) in programs.iter().enumerate() {
+        let (program, _) = rest.split_once("```").unwrap();
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("guide{number}.c"));
+        std::fs::write(&path, program).unwrap();
+        let executable = compile(path.to_str().unwrap(), &format!("guide{number}"));
+        for (rank, output) in run(&executable, 2).iter().enumerate() {
+            let said = text(output);
+            assert!(output.status.success(), "rank {rank}: {said}\n{program}");
+        }
+    }
 }
 
 #[test]
