@@ -25,6 +25,7 @@ cargo x <command>
 
   demo              sets up what is missing, builds, and trains examples/train.py on 4 ranks here
   test [FILTER]     sets up what the tests need and runs them all
+  stage             builds; puts the Python module and the C library where programs find them
   check             format, clippy, layers, tidy, generated files
   gen [--check]     code made from runtime/control/proto, rlaunch.h from bindings/c/src
   bench cpu|start|hosts
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         "test" => test::run(rest),
         "bench" => bench::run(rest),
         "check" => check::run(rest),
+        "stage" => stage::run(rest),
         "hosts" => hosts(rest),
         "gen" => check::generated::run(rest),
         "help" | "-h" | "--help" => {

@@ -1,20 +1,37 @@
-//! Puts the Python module where rlaunch and the tests look for it.
+//! Puts the Python module where rlaunch and the tests look for it, and the C library where a compiler
+//! does.
 //!
 //! ```text
 //! <target>/debug/rlaunch                         the program
 //! <target>/debug/lib_rlaunch.so                  cargo's name for the native part
 //! <target>/debug/python/rlaunch/__init__.py …    bindings/python/rlaunch, copied
 //! <target>/debug/python/rlaunch/_rlaunch.abi3.so the native part, under the name Python wants
+//! <target>/debug/c/{include,lib,lib/pkgconfig}   header, library, pkg-config file
 //! ```
-//! `<target>/debug/python` is what goes on PYTHONPATH.
+//! `<target>/debug/python` is what goes on PYTHONPATH, `<target>/debug/c/lib/pkgconfig` on
+//! PKG_CONFIG_PATH.
 
-use crate::paths;
+use crate::{paths, sh, system};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 const NATIVE_BUILT: &str = "lib_rlaunch.so";
 const NATIVE_STAGED: &str = "_rlaunch.abi3.so";
+
+/// `cargo x stage`
+pub fn run(arguments: &[String]) -> Result<(), String> {
+    if let Some(word) = arguments.first() {
+        return Err(format!("takes no arguments, found `{word}`"));
+    }
+    system::ensure_build()?;
+    sh::run(&mut sh::cargo(["build"]))?;
+    let python = stage(&paths::target())?;
+    let c = paths::target().join("debug/c/lib/pkgconfig");
+    println!("PYTHONPATH={}", python.display());
+    println!("PKG_CONFIG_PATH={}", c.display());
+    Ok(())
+}
 
 /// Copies what has changed; returns the folder for PYTHONPATH. A file that a running process has
 /// loaded keeps its old content there: each copy is renamed into place.
@@ -41,7 +58,35 @@ pub fn stage(target_dir: &Path) -> Result<PathBuf, String> {
     }
     copy(&built, &package.join(NATIVE_STAGED))?;
     remove_strays(&package, &names)?;
+    stage_c(target_dir)?;
     Ok(python_path)
+}
+
+/// The library under the names that the linker and the loader look for.
+fn stage_c(target_dir: &Path) -> Result<(), String> {
+    let built = target_dir.join("debug/librlaunch.so");
+    if !built.exists() {
+        return Ok(()); // built for Python alone
+    }
+    let prefix = target_dir.join("debug/c");
+    let source = paths::root().join("bindings/c");
+    let (include, lib) = (prefix.join("include"), prefix.join("lib"));
+    for folder in [&include, &lib.join("pkgconfig")] {
+        fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    }
+    copy(
+        &source.join("include/rlaunch.h"),
+        &include.join("rlaunch.h"),
+    )?;
+    let loaded = format!("librlaunch.so.{}", env!("CARGO_PKG_VERSION_MAJOR"));
+    copy(&built, &lib.join(&loaded))?;
+    copy(&built, &lib.join("librlaunch.so"))?;
+    let template = source.join("rlaunch.pc.in");
+    let description = fs::read_to_string(&template)
+        .map_err(|error| format!("{}: {error}", template.display()))?
+        .replace("@VERSION@", env!("CARGO_PKG_VERSION"));
+    let file = lib.join("pkgconfig/rlaunch.pc");
+    fs::write(&file, description).map_err(|error| format!("{}: {error}", file.display()))
 }
 
 fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {

@@ -35,6 +35,7 @@
 #ifndef RLAUNCH_H
 #define RLAUNCH_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /** In rl_recv and rl_probe: from whichever rank. */

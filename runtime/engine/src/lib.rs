@@ -72,3 +72,8 @@ pub use point::{Group, Source, Tag};
 pub use request::{Pending, Persistent, Request, Status};
 pub use rlaunch_wire::{Collective, DType, Descriptor, Op};
 pub use world::{World, init};
+
+/// The guide's program is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/rust.md")]
+struct Guide;

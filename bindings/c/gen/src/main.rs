@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         header: Some(HEAD.replace("@VERSION@", env!("CARGO_PKG_VERSION"))),
         include_guard: Some("RLAUNCH_H".to_owned()),
         no_includes: true,
-        sys_includes: vec!["stdint.h".to_owned()],
+        sys_includes: vec!["stddef.h".to_owned(), "stdint.h".to_owned()],
         line_length: 100,
         documentation_style: DocumentationStyle::Doxy,
         ..Config::default()
