@@ -97,7 +97,7 @@ fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     let world = rlaunch_runtime::init()?;
     started::check(world.size(), read)?;
     if let Some(seconds) = arguments.timeout_s {
-        world.set_timeout(Some(Duration::from_secs(seconds.into())));
+        world.set_timeout(Some(Duration::from_secs(seconds.into())))?;
     }
     let color = split.map_or(0, |split| split.group(world.rank()));
     let group = match split {
@@ -107,7 +107,7 @@ fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
             .ok_or_else(|| Failure::Argument("a split left this rank out".into()))?,
     };
     if let Some(seconds) = arguments.timeout_s {
-        group.set_timeout(Some(Duration::from_secs(seconds.into())));
+        group.set_timeout(Some(Duration::from_secs(seconds.into())))?;
     }
     check_world(arguments, group.size())?;
     let mut report = Report::begin(&world, (&group, color), arguments, wanted_gbps)?;
