@@ -13,6 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rlaunch_schedule::Choice;
 use rlaunch_wire::{Collective, DType, Op};
 
 /// See the module's documentation. Pointers are followed only by the `unsafe` functions of
@@ -34,6 +35,9 @@ pub struct Call {
     pub counts: Option<Arc<Counts>>,
     /// Instead of the communicator's.
     pub timeout: Option<Duration>,
+    /// Instead of the algorithm that would be selected, the same on all ranks: for measuring.
+    /// Without effect where ranks share memory, or on calls that it does not serve.
+    pub schedule: Option<Choice>,
 }
 
 // SAFETY: a call is plain data; the pointers are followed only where a caller has vouched for them,
@@ -184,6 +188,7 @@ impl Call {
             count,
             counts: None,
             timeout: None,
+            schedule: None,
         }
     }
 

@@ -217,7 +217,11 @@ fn task(
         shape,
         in_order,
     };
-    let choice = select(question, core.algorithm);
+    let asked = call.schedule.filter(|choice| {
+        choice.algorithm.serves(collective)
+            && (!in_order || choice.algorithm.keeps_order(collective))
+    });
+    let choice = asked.unwrap_or_else(|| select(question, core.algorithm));
     let spec = Spec::new(collective, choice.algorithm, size)
         .with_root(descriptor.root)
         .with_order(in_order);

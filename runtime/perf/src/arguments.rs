@@ -4,6 +4,7 @@ use crate::sizes::{Sizes, parse_size};
 use crate::split::Split;
 use crate::test::Test;
 use crate::types::{COMMON, Choice, operations, parse_dtypes, parse_ops};
+use clap::builder::ArgPredicate;
 use clap::{Parser, ValueEnum};
 use rlaunch_wire::{DType, Op};
 use std::path::PathBuf;
@@ -27,7 +28,12 @@ bandwidth.
 )]
 pub(crate) struct Arguments {
     /// What to time (also NAME_perf)
-    #[arg(value_name = "TEST", ignore_case = true)]
+    #[arg(
+        value_name = "TEST",
+        ignore_case = true,
+        required_unless_present = "tune",
+        default_value_if("tune", ArgPredicate::IsPresent, "all_reduce")
+    )]
     pub(crate) test: Test,
     /// Smallest size in bytes
     #[arg(short = 'b', long = "minbytes", value_name = "SIZE", default_value = "32M", value_parser = parse_size)]
@@ -129,6 +135,13 @@ pub(crate) struct Arguments {
     /// Draws time and bandwidth; rank 0 writes the picture
     #[arg(long, value_name = "OUT.svg|png")]
     pub(crate) plot: Option<PathBuf>,
+    /// After each row: what the model of costs said, and of the other algorithms
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// Measures every algorithm of every collective between these ranks and writes the table that
+    /// RLAUNCH_TUNE_FILE names; -b, -e and -f choose sizes [default: 64 to 16M, times 8]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["explain", "split", "json", "plot", "output_file"])]
+    pub(crate) tune: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) defaults_only: DefaultsOnly,
 }
@@ -236,6 +249,19 @@ impl Arguments {
             self.bytes_max,
             self.step_factor,
             self.step_bytes,
+        )
+    }
+
+    /// Of a calibration: as given, else over what programs use.
+    pub(crate) fn tuned_sizes(&self) -> Sizes {
+        if self.bytes_min == self.bytes_max {
+            return Sizes::new(64, 16 << 20, Some(8), 0);
+        }
+        Sizes::new(
+            self.bytes_min,
+            self.bytes_max,
+            Some(self.step_factor.unwrap_or(8)),
+            0,
         )
     }
 

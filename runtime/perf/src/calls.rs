@@ -3,6 +3,7 @@
 use crate::data::scalar_bytes;
 use crate::test::{Layout, Test, uneven};
 use rlaunch_runtime::{Call, Communicator, Counts, Error, Reduction, Scalar};
+use rlaunch_schedule::Choice;
 use rlaunch_wire::{DType, Op};
 
 /// What is called.
@@ -12,6 +13,8 @@ pub(crate) struct Kind {
     pub(crate) dtype: DType,
     pub(crate) op: Op,
     pub(crate) root: u32,
+    /// Instead of the selected algorithm.
+    pub(crate) schedule: Option<Choice>,
 }
 
 /// A call with its memory, ready to be made many times.
@@ -165,7 +168,7 @@ fn collective(
             kind.op.into()
         }
     };
-    Some(match kind.test {
+    let call = match kind.test {
         Test::AllReduce => Call::all_reduce(input, output, count, dtype, reduction()),
         Test::Reduce => Call::reduce(input, output, count, dtype, reduction(), root),
         Test::ReduceScatter => Call::reduce_scatter(input, output, count, dtype, reduction()),
@@ -183,6 +186,10 @@ fn collective(
         Test::Scatter => Call::scatter(input, output, count, dtype, root),
         Test::Barrier => Call::barrier(),
         Test::SendRecv | Test::Hypercube | Test::Latency => return None,
+    };
+    Some(Call {
+        schedule: kind.schedule,
+        ..call
     })
 }
 

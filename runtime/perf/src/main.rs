@@ -23,6 +23,7 @@ mod split;
 mod started;
 mod statistics;
 mod test;
+mod tune;
 mod types;
 
 use arguments::Arguments;
@@ -34,6 +35,7 @@ use split::Split;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
+use tune::Explainer;
 
 const EXIT_TIMEOUT: u8 = 4;
 const EXIT_BAD: u8 = 7;
@@ -110,7 +112,17 @@ fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
         group.set_timeout(Some(Duration::from_secs(seconds.into())))?;
     }
     check_world(arguments, group.size())?;
+    if let Some(file) = &arguments.tune {
+        let mut bench = Bench::new(&world, group.clone(), arguments)?;
+        tune::tune(&group, arguments, &mut bench, file)?;
+        drop((bench, group));
+        world.finalize()?;
+        return Ok(Verdict::Good);
+    }
     let mut report = Report::begin(&world, (&group, color), arguments, wanted_gbps)?;
+    if arguments.explain {
+        report.explain_with(Explainer::new(&group, arguments.test, read)?);
+    }
     measure(&world, group, arguments, &mut report)?;
     let verdict = report.end(&world)?;
     world.finalize()?;

@@ -40,9 +40,13 @@ impl<'a> Bench<'a> {
         arguments: &'a Arguments,
     ) -> Result<Self, Failure> {
         let test = arguments.test;
-        let bytes_max = arguments.sizes().largest();
+        let bytes_max = match arguments.tune {
+            Some(_) => arguments.tuned_sizes().largest(),
+            None => arguments.sizes().largest(),
+        };
         let needed = arguments.dtypes().into_iter().map(|dtype| {
             let size = dtype.size_bytes();
+            // Of a calibration every test has its turn, none with more than the size's bytes.
             let count = test.count(bytes_max, size, group.size());
             let extent = test.size_elements(count, group.size()) * size;
             // Offsets in elements fit whatever the type.
@@ -81,6 +85,7 @@ impl<'a> Bench<'a> {
                             dtype,
                             op,
                             root,
+                            schedule: None,
                         };
                         report(self.row(kind, size)?)?;
                     }
@@ -88,6 +93,19 @@ impl<'a> Bench<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Microseconds of an out-of-place call, by whatever algorithm `kind` asks for.
+    pub(crate) fn time_us(&mut self, kind: Kind, count: usize) -> Result<f64, Error> {
+        let layout = kind
+            .test
+            .layout(count, self.group.rank(), self.group.size());
+        let offsets = Offsets {
+            is_in_place: false,
+            input: 0,
+            output: 0,
+        };
+        Ok(self.time(kind, layout, offsets)?.time_us)
     }
 
     fn row(&mut self, kind: Kind, bytes_wanted: u64) -> Result<Row, Error> {

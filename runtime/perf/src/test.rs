@@ -1,6 +1,7 @@
 //! The tests by name, and what each one's sizes mean: nccl-tests' rules.
 
 use clap::ValueEnum;
+use rlaunch_wire::Collective;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
@@ -67,6 +68,23 @@ impl Test {
         }
     }
 
+    /// None of what is made of sends and receives.
+    pub(crate) fn collective(self) -> Option<Collective> {
+        Some(match self {
+            Self::AllReduce => Collective::AllReduce,
+            Self::AllGather => Collective::AllGather,
+            Self::ReduceScatter => Collective::ReduceScatter,
+            Self::Broadcast => Collective::Broadcast,
+            Self::Reduce => Collective::Reduce,
+            Self::AllToAll => Collective::AllToAll,
+            Self::AllToAllV => Collective::AllToAllV,
+            Self::Gather => Collective::Gather,
+            Self::Scatter => Collective::Scatter,
+            Self::Barrier => Collective::Barrier,
+            Self::SendRecv | Self::Hypercube | Self::Latency => return None,
+        })
+    }
+
     pub(crate) fn reduces(self) -> bool {
         matches!(self, Self::AllReduce | Self::ReduceScatter | Self::Reduce)
     }
@@ -80,7 +98,7 @@ impl Test {
 
     /// Made of sends and receives, not of one collective call.
     pub(crate) fn is_point_to_point(self) -> bool {
-        matches!(self, Self::SendRecv | Self::Hypercube | Self::Latency)
+        self.collective().is_none()
     }
 
     /// Whether `size` counts all ranks' parts together, each of `count` elements.

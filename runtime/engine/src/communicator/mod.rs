@@ -83,6 +83,16 @@ impl Communicator {
         &self.inner.ranks
     }
 
+    /// How its ranks lie, as far as algorithms are selected by it: one host means that they share
+    /// memory, where no algorithm is needed.
+    pub fn shape(&self) -> Result<Shape, Error> {
+        let (key, world) = (self.inner.key, self.size());
+        self.inner.engine.with(move |core| {
+            let hosts = core.group(key).host_count();
+            Ok(Shape { world, hosts })
+        })
+    }
+
     /// A communicator of the ranks that are alive, after a failure. Called by all of them.
     pub fn shrink(&self) -> Result<Self, Error> {
         Err(not_yet())

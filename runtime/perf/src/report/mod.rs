@@ -7,6 +7,7 @@ use crate::Failure;
 use crate::arguments::Arguments;
 use crate::clock::utc_now;
 use crate::statistics::Spread;
+use crate::tune::Explainer;
 use crate::types::{dtype_name, op_name};
 use document::{AverageBandwidth, Config, Document, Placement, RankLine, ResultLine};
 use rlaunch_runtime::{Communicator, Error, World};
@@ -51,6 +52,7 @@ pub(crate) struct Report<'a> {
     document: Document,
     arguments: &'a Arguments,
     prints: bool,
+    explainer: Option<Explainer>,
 }
 
 impl<'a> Report<'a> {
@@ -91,9 +93,15 @@ impl<'a> Report<'a> {
             },
             arguments,
             prints: world.rank() == 0,
+            explainer: None,
         };
         report.print(|report| table::head(&report.document, arguments))?;
         Ok(report)
+    }
+
+    /// Rows that follow are explained.
+    pub(crate) fn explain_with(&mut self, explainer: Explainer) {
+        self.explainer = Some(explainer);
     }
 
     pub(crate) fn row(&mut self, row: Row) -> io::Result<()> {
@@ -113,6 +121,9 @@ impl<'a> Report<'a> {
             }
         }
         self.print(|report| table::row(&line, report.arguments, &utc_now()))?;
+        if let Some(explainer) = &self.explainer {
+            self.print(|_| explainer.explain(&row))?;
+        }
         self.document.results.push(line);
         Ok(())
     }
