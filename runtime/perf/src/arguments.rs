@@ -4,9 +4,10 @@ use crate::sizes::{Sizes, parse_size};
 use crate::split::Split;
 use crate::test::Test;
 use crate::types::{COMMON, Choice, operations, parse_dtypes, parse_ops};
-use clap::builder::ArgPredicate;
-use clap::{Parser, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, ValueEnum};
 use rlaunch_wire::{DType, Op};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 const AFTER_HELP: &str = "\
@@ -31,9 +32,11 @@ pub(crate) struct Arguments {
     #[arg(
         value_name = "TEST",
         ignore_case = true,
-        required_unless_present = "tune",
-        default_value_if("tune", ArgPredicate::IsPresent, "all_reduce")
+        required_unless_present = "tune"
     )]
+    named_test: Option<Test>,
+    /// The named one; of a calibration, which goes through all, without meaning.
+    #[arg(skip = Test::AllReduce)]
     pub(crate) test: Test,
     /// Smallest size in bytes
     #[arg(short = 'b', long = "minbytes", value_name = "SIZE", default_value = "32M", value_parser = parse_size)]
@@ -193,8 +196,20 @@ impl Buffers {
 }
 
 impl Arguments {
+    /// As typed, or the reason against it.
+    pub(crate) fn read<W: Into<OsString> + Clone>(
+        words: impl IntoIterator<Item = W>,
+    ) -> Result<Self, clap::Error> {
+        let mut arguments = Self::try_parse_from(words)?;
+        arguments.test = arguments.named_test.unwrap_or(arguments.test);
+        arguments
+            .check()
+            .map_err(|message| Self::command().error(ErrorKind::ValueValidation, message))?;
+        Ok(arguments)
+    }
+
     /// What no single flag can know: contradictions, and words without a meaning here.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), String> {
         let only = &self.defaults_only;
         if only.threads > 1 || only.gpus > 1 {
             return Err(

@@ -35,7 +35,13 @@ impl Block {
     ) -> Result<Self, Error> {
         let whole = offset_bytes + bytes + GUARD_BYTES;
         let (base, memory) = match kind {
-            Buffers::Private | Buffers::Shared => {
+            Buffers::Shared => {
+                return Err(Error::Argument(
+                    "this version has no buffers from the runtime; leave out --buffers shared (-R)"
+                        .into(),
+                ));
+            }
+            Buffers::Private => {
                 let layout = Layout::from_size_align(whole, ALIGNMENT)
                     .map_err(|_| Error::Argument(format!("no buffer has {bytes} bytes")))?;
                 // SAFETY: the size is not 0: it holds the guard.

@@ -27,7 +27,6 @@ mod tune;
 mod types;
 
 use arguments::Arguments;
-use clap::{CommandFactory, Parser, error::ErrorKind};
 use measure::Bench;
 use report::{Report, Verdict};
 use rlaunch_runtime::{Error, World};
@@ -51,12 +50,7 @@ fn main() -> ExitCode {
             Err(error) => fail(&error),
         };
     }
-    let arguments = Arguments::parse();
-    if let Err(message) = arguments.check() {
-        Arguments::command()
-            .error(ErrorKind::ValueValidation, message)
-            .exit();
-    }
+    let arguments = Arguments::read(std::env::args_os()).unwrap_or_else(|error| error.exit());
     match run(&arguments) {
         Ok(Verdict::Good) => ExitCode::SUCCESS,
         Ok(Verdict::Bad) => ExitCode::from(EXIT_BAD),

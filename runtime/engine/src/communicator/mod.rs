@@ -10,6 +10,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rlaunch_schedule::Shape;
+
 use crate::completion::Completion;
 use crate::engine::Engine;
 use crate::failure::Shared;

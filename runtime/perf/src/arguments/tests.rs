@@ -1,10 +1,7 @@
 use super::*;
 
 fn parse(line: &str) -> Result<Arguments, String> {
-    let arguments =
-        Arguments::try_parse_from(line.split(' ')).map_err(|error| error.to_string())?;
-    arguments.check()?;
-    Ok(arguments)
+    Arguments::read(line.split(' ')).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -42,6 +39,13 @@ fn all_means_what_the_type_and_test_allow() {
     assert!(arguments.ops(DType::I32).contains(&Op::Bxor));
     assert!(!arguments.ops(DType::F32).contains(&Op::Bxor));
     assert_eq!(arguments.ops(DType::F32I32), [Op::MinLoc, Op::MaxLoc]);
+}
+
+#[test]
+fn a_calibration_needs_no_test() {
+    let arguments = parse("rperf --tune out.toml").unwrap();
+    assert_eq!(arguments.tuned_sizes().count(), 7);
+    assert!(parse("rperf").is_err());
 }
 
 #[test]

@@ -203,7 +203,6 @@ fn time_text(time_us: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
 
     fn line() -> ResultLine {
         ResultLine {
@@ -226,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_row_stands_in_its_columns() {
-        let arguments = Arguments::parse_from(["rperf", "all_reduce"]);
+        let arguments = Arguments::read(["rperf", "all_reduce"]).unwrap();
         let text = row(&line(), &arguments, "");
         let words: Vec<_> = text.split_whitespace().collect();
         let expected = "1024 256 float sum -1 12.35 0.08 0.08 N/A N/A N/A N/A N/A";
@@ -239,7 +238,7 @@ mod tests {
     /// Scripts that read nccl-tests' table find these.
     #[test]
     fn the_head_has_nccl_tests_words() {
-        let arguments = Arguments::parse_from(["rperf", "all_reduce", "-I", "1"]);
+        let arguments = Arguments::read(["rperf", "all_reduce", "-I", "1"]).unwrap();
         let names = columns(&arguments);
         let words: Vec<_> = names.lines().nth(1).unwrap().split_whitespace().collect();
         let expected = "# size count type redop root time algbw busbw #wrong i_min i_p50 i_p99";
