@@ -26,7 +26,7 @@ mod scale;
 mod small_float;
 mod table;
 
-pub use copy::{NONTEMPORAL_WORTH_BYTES, copy, copy_nontemporal};
+pub use copy::{NONTEMPORAL_WORTH_BYTES, copy, copy_between_cores, copy_nontemporal};
 pub use reduce::{average_many_raw, reduce_many_raw, reduce_raw};
 pub use scale::{finish_avg_raw, premultiply_raw};
 

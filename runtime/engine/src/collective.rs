@@ -40,7 +40,8 @@ pub(crate) enum Way {
     /// What was to be done is done.
     Done,
     Team(TeamOperation),
-    Schedule(Interpreter),
+    // Boxed, so that small calls of a team move little.
+    Schedule(Box<Interpreter>),
     Hierarchical(Box<Hierarchical>),
 }
 
@@ -108,7 +109,7 @@ impl CollectiveOperation {
         } else {
             let task = task(core, key, descriptor, call, checked, input);
             // SAFETY: as the caller vouches; the copy lives as long as the operation.
-            Way::Schedule(unsafe { Interpreter::new(core, task) })
+            Way::Schedule(Box::new(unsafe { Interpreter::new(core, task) }))
         };
         Ok(Self {
             descriptor,

@@ -48,7 +48,7 @@ impl Combine {
             }
             None if to.cast_const() == from => {}
             // SAFETY: as the caller vouches; not equal, so apart.
-            None => unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) },
+            None => unsafe { rlaunch_device::copy_between_cores(to, from, bytes) },
         }
     }
 

@@ -31,7 +31,7 @@ pub(crate) struct Exchange {
 }
 
 /// Results that have two places are made in pieces that the first cache holds.
-const PIECE_BYTES: usize = 16 * 1024;
+const PIECE_BYTES: usize = 8 * 1024;
 
 impl Exchange {
     /// # Safety
@@ -217,7 +217,7 @@ impl Exchange {
             let from = self.input.add(piece.start);
             match &self.combine {
                 Some(combine) => combine.prepare(to, from, piece.len()),
-                None => std::ptr::copy_nonoverlapping(from, to, piece.len()),
+                None => rlaunch_device::copy_between_cores(to, from, piece.len()),
             }
         }
     }
@@ -314,19 +314,18 @@ impl Exchange {
             let length = PIECE_BYTES.min(share.len() - at);
             // SAFETY: inside of the share.
             unsafe {
-                let own = self.own(share.start + at, result.add(at), length);
-                let contributions = self.inputs.gather(self.plan.members, |member| {
-                    if member == self.plan.me {
-                        own
-                    } else {
-                        team.put_by(member, self.taken).add(place + at)
+                let (from, place, result) = (share.start + at, place + at, result.add(at));
+                let everyone = 0..self.plan.members;
+                if wants_output && !self.streams {
+                    // In place the output's lines are ours already, those of the slot are not.
+                    let output = self.output.add(from);
+                    self.combine(team, everyone, from, output, place, length);
+                    rlaunch_device::copy_between_cores(result, output, length);
+                } else {
+                    self.combine(team, everyone, from, result, place, length);
+                    if wants_output {
+                        self.copy_out(from, result, length);
                     }
-                });
-                if let Some(combine) = &self.combine {
-                    combine.many(result.add(at), contributions, length);
-                }
-                if wants_output {
-                    self.copy_out(share.start + at, result.add(at), length);
                 }
             }
         }
@@ -348,21 +347,43 @@ impl Exchange {
         // SAFETY: as the caller vouches; both ranges have one length.
         unsafe {
             let output = self.output.add(to.start);
-            let own = if members.contains(&self.plan.me) {
-                self.own(from.start, output, to.len())
+            self.combine(team, members, from.start, output, place, to.len());
+        }
+    }
+
+    /// Combines `length` bytes at `place` in the slots of `members`, and at `from` in the input of
+    /// this one, into `to`.
+    ///
+    /// # Safety
+    /// As [`Exchange::take`].
+    unsafe fn combine(
+        &mut self,
+        team: &Team,
+        members: Range<u32>,
+        from: usize,
+        to: *mut u8,
+        place: usize,
+        length: usize,
+    ) {
+        let (me, block) = (self.plan.me, self.taken);
+        // SAFETY: as the caller vouches.
+        let own = unsafe {
+            if members.contains(&me) {
+                self.own(from, to, length)
             } else {
-                output.cast_const()
-            };
-            let contributions = self.inputs.gather(members.end, |member| {
-                if member == self.plan.me {
-                    own
-                } else {
-                    team.put_by(member, self.taken).add(place)
-                }
-            });
-            if let Some(combine) = &self.combine {
-                combine.many(output, contributions, to.len());
+                to.cast_const()
             }
+        };
+        let contributions = self.inputs.gather(members.end, |member| {
+            if member == me {
+                own
+            } else {
+                team.put_by(member, block).wrapping_add(place)
+            }
+        });
+        if let Some(combine) = &self.combine {
+            // SAFETY: as the caller vouches.
+            unsafe { combine.many(to, contributions, length) };
         }
     }
 

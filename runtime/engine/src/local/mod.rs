@@ -38,7 +38,8 @@ pub(crate) struct LocalOperation {
 #[derive(Debug)]
 enum Way {
     Flat(Flat),
-    Exchange(Exchange),
+    // Boxed, so that small calls move little.
+    Exchange(Box<Exchange>),
 }
 
 /// Why one can't go on.
@@ -93,7 +94,7 @@ impl LocalOperation {
                 // SAFETY: as the caller vouches.
                 let exchange =
                     unsafe { Exchange::new(plan, combine, call.input, call.output, streams) };
-                Way::Exchange(exchange)
+                Way::Exchange(Box::new(exchange))
             }
         };
         Self {

@@ -10,7 +10,7 @@
 //! | collective | put | take | fetch |
 //! |---|---|---|---|
 //! | all_reduce, reduce | the others' shares of the block | own share | the others' shares (all; root) |
-//! | the same, of 2 or 3 members | the block | the block | |
+//! | the same, of 2 members | the block | the block | |
 //! | reduce_scatter | a piece of each part | own part | |
 //! | all_gather, gather | a piece of the own part | all parts (all; root) | |
 //! | broadcast | root: the block | the block | |
