@@ -179,3 +179,6 @@ impl Inputs {
         &self.many
     }
 }
+
+#[cfg(test)]
+mod tests;

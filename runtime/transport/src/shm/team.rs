@@ -309,6 +309,30 @@ impl Team {
         Ok(())
     }
 
+    /// What was seen of counters must not grow old either.
+    fn look_at_all(&self) {
+        for member in self.others() {
+            for stage in [Stage::Put, Stage::Taken, Stage::Fetched] {
+                let now = self.counter(member, stage).load(Ordering::Acquire);
+                self.seen[member as usize][stage as usize].set(now);
+            }
+        }
+    }
+
+    /// As if that many exchanges had been; before any, on every member.
+    #[cfg(test)]
+    fn start_at(&mut self, exchange: u64) {
+        self.exchange = exchange;
+        self.in_use = [Use {
+            exchange,
+            blocks: 0,
+        }; SLOTS];
+        self.out_use = self.in_use;
+        for stage in [Stage::Put, Stage::Taken, Stage::Fetched] {
+            self.publish(stage, 0);
+        }
+    }
+
     /// Ends the exchange, once all members have posted. Nothing of it is touched afterwards.
     pub fn end_exchange(&mut self) {
         // A counter that stood still while others went halfway around would seem ahead of them.
@@ -316,6 +340,7 @@ impl Team {
             for stage in [Stage::Put, Stage::Taken, Stage::Fetched] {
                 self.publish(stage, DONE);
             }
+            self.look_at_all();
         }
     }
 
@@ -531,3 +556,7 @@ unsafe fn copy_short(from: *const u8, to: *mut u8, bytes: usize) {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "team_tests.rs"]
+mod tests;
