@@ -254,7 +254,7 @@ impl Hierarchical {
             output: self.output_at(own.start),
         };
         // SAFETY: as `new`'s caller vouched; the piece lies in the output.
-        Way::Schedule(unsafe { Interpreter::new(core, task) })
+        Way::Schedule(Box::new(unsafe { Interpreter::new(core, task) }))
     }
 
     fn root_host(&self, core: &Core) -> Option<u32> {
