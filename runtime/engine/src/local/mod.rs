@@ -33,6 +33,8 @@ pub(crate) struct LocalOperation {
     arrivals: Arrivals,
     way: Way,
     is_posted: bool,
+    /// Polled again, it must not combine its result with itself.
+    is_done: bool,
 }
 
 #[derive(Debug)]
@@ -101,11 +103,15 @@ impl LocalOperation {
             arrivals: Arrivals::new(descriptor),
             way,
             is_posted: false,
+            is_done: false,
         }
     }
 
     #[inline]
     pub(crate) fn poll(&mut self, team: &mut Team) -> Result<Progress, Failure> {
+        if self.is_done {
+            return Ok(Progress::Done);
+        }
         if !self.is_posted {
             if !team.begin() {
                 return Ok(Progress::Idle);
@@ -113,10 +119,12 @@ impl LocalOperation {
             self.post(team)?;
             self.is_posted = true;
         }
-        match &mut self.way {
-            Way::Flat(flat) => flat.poll(team, &mut self.arrivals),
-            Way::Exchange(exchange) => exchange.poll(team, &mut self.arrivals),
-        }
+        let progress = match &mut self.way {
+            Way::Flat(flat) => flat.poll(team, &mut self.arrivals)?,
+            Way::Exchange(exchange) => exchange.poll(team, &mut self.arrivals)?,
+        };
+        self.is_done = progress == Progress::Done;
+        Ok(progress)
     }
 
     #[inline]

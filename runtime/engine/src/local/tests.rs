@@ -51,6 +51,8 @@ impl Member {
         while operation.poll(&mut self.team)? != Progress::Done {
             std::thread::yield_now();
         }
+        // Completion shows again, and nothing is combined twice.
+        assert_eq!(operation.poll(&mut self.team)?, Progress::Done);
         Ok(())
     }
 
