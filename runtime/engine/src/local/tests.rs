@@ -149,8 +149,7 @@ fn check(member: &mut Member, collective: Collective, count: usize, shift: usize
         input: input.ptr(),
         output: output.ptr(),
         count,
-        counts: None,
-        timeout: None,
+        ..Call::barrier()
     };
     let own = me as usize * count;
     let is_alone = collective.has_root() && me != root;
