@@ -14,6 +14,7 @@ mod endings;
 mod environment;
 mod faults;
 mod kills;
+mod network;
 mod output;
 mod runtime;
 mod train;

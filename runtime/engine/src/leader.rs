@@ -57,13 +57,14 @@ fn bind(address: &str, port: u16) -> io::Result<TcpListener> {
         .to_socket_addrs()
         .map(Iterator::collect)
         .unwrap_or_default();
-    let loopback = !wanted.is_empty() && wanted.iter().all(|address| address.ip().is_loopback());
     let unspecified = IpAddr::from([0, 0, 0, 0]);
+    let is_literal = address.parse::<IpAddr>().is_ok();
+    let leads_home = wanted.iter().any(|address| address.ip().is_loopback());
     let mut result = match wanted.first() {
         // A name that leads to loopback here may be this host's own name in /etc/hosts, by which
         // others reach it from outside; only a literal says that nobody does.
-        Some(first) if loopback && address.parse::<IpAddr>().is_ok() => TcpListener::bind(first),
-        Some(first) if !loopback => {
+        Some(first) if is_literal && leads_home => TcpListener::bind(first),
+        Some(first) if !leads_home => {
             TcpListener::bind(first).or_else(|_| TcpListener::bind((unspecified, port)))
         }
         _ => TcpListener::bind((unspecified, port)),
