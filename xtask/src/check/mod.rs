@@ -1,5 +1,6 @@
 //! `cargo x check`: what a reviewer should not have to look for.
 
+mod deep;
 pub mod generated;
 mod layers;
 mod tidy;
@@ -7,8 +8,10 @@ mod tidy;
 use crate::sh;
 
 pub fn run(arguments: &[String]) -> Result<(), String> {
-    if let Some(word) = arguments.first() {
-        return Err(format!("takes no arguments, found `{word}`"));
+    match arguments {
+        [] => {}
+        [word] if word == "--deep" => return deep::run(),
+        [word, ..] => return Err(format!("takes --deep or nothing, found `{word}`")),
     }
     sh::run(&mut sh::cargo(["fmt", "--all", "--check"]))?;
     layers::check()?;

@@ -106,21 +106,25 @@ fn turns(dtype: DType, patterns: u32) -> Vec<f32> {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too long for an interpreter")]
 fn float16_converts_exactly() {
     check::<F16>(DType::F16, |bits| bits as u16, u32::from);
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too long for an interpreter")]
 fn bfloat16_converts_exactly() {
     check::<BF16>(DType::BF16, |bits| bits as u16, u32::from);
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too long for an interpreter")]
 fn float8_e4m3_converts_exactly() {
     check::<E4M3>(DType::F8E4M3, |bits| bits as u8, u32::from);
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too long for an interpreter")]
 fn float8_e5m2_converts_exactly() {
     check::<E5M2>(DType::F8E5M2, |bits| bits as u8, u32::from);
 }
