@@ -5,7 +5,7 @@
 //! A run is repeated by its seed. `RLAUNCH_GARBAGE_SECONDS` says how long each test goes on
 //! (`cargo x check --deep` does); else it is a moment.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
@@ -218,12 +218,12 @@ fn identity(rank: u32) -> Identity {
     }
 }
 
-fn connected() -> (TcpStream, TcpStream) {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let (far, _) = listener.accept().unwrap();
-    far.set_nonblocking(true).unwrap();
-    (near, far)
+fn connected() -> io::Result<(TcpStream, TcpStream)> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let near = TcpStream::connect(listener.local_addr()?)?;
+    let (far, _) = listener.accept()?;
+    far.set_nonblocking(true)?;
+    Ok((near, far))
 }
 
 /// A stranger who says all that can be said without the secret is never let in, whatever follows.
@@ -240,7 +240,7 @@ fn an_acceptor_believes_nobody_without_the_secret() {
     conversation.extend([0x33; 40]);
     let seeds = [conversation, b"GET / HTTP/1.1\r\n\r\n".to_vec(), Vec::new()];
     feed("acceptor", &seeds, |bytes| {
-        let (mut near, far) = connected();
+        let (mut near, far) = connected().unwrap();
         near.write_all(bytes).unwrap();
         drop(near);
         let mut acceptor = Acceptor::new(far).unwrap();
@@ -262,7 +262,7 @@ fn a_connector_believes_no_reply_without_the_secret() {
     let mut reply = b"rlaunch1".to_vec();
     reply.resize(REPLY_BYTES + 1, 0x44);
     feed("connector", &[reply, Vec::new()], |bytes| {
-        let (near, mut far) = connected();
+        let (near, mut far) = connected().unwrap();
         near.set_nonblocking(true).unwrap();
         far.set_nonblocking(false).unwrap();
         far.write_all(bytes).unwrap();

@@ -1,6 +1,8 @@
 //! The same arithmetic, one element at a time, in f64 and i128, and by other means: formats are read
 //! by their definition and rounded by a search among all their values.
 
+use std::sync::OnceLock;
+
 use rlaunch_wire::{DType, Kind, Op};
 
 /// An element, exactly.
@@ -26,8 +28,26 @@ fn layout(dtype: DType) -> (u32, u32, bool) {
     }
 }
 
-/// The value of a small float, by definition.
+/// The value of a small float.
 pub(super) fn widen(dtype: DType, bits: u32) -> f64 {
+    static TABLES: [OnceLock<Vec<f64>>; 4] = [const { OnceLock::new() }; 4];
+    let table = match dtype {
+        DType::F16 => &TABLES[0],
+        DType::BF16 => &TABLES[1],
+        DType::F8E4M3 => &TABLES[2],
+        _ => &TABLES[3],
+    };
+    let patterns = 1_u32 << (8 * dtype.size_bytes());
+    let all = || {
+        (0..patterns)
+            .map(|bits| by_definition(dtype, bits))
+            .collect()
+    };
+    // One past the last pattern is the first again.
+    table.get_or_init(all)[(bits % patterns) as usize]
+}
+
+fn by_definition(dtype: DType, bits: u32) -> f64 {
     let (exponent_bits, mantissa_bits, special) = layout(dtype);
     let bias = (1 << (exponent_bits - 1)) - 1;
     let mantissa = bits & ((1 << mantissa_bits) - 1);
