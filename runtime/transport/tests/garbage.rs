@@ -185,7 +185,7 @@ fn messages_between_rank_and_agent_survive_any_bytes() {
         Notice::encoded(NoticeKind::Failed(Failed {
             rank: 1,
             cause: "killed".to_owned(),
-            has_left: false,
+            ..Failed::default()
         })),
     ];
     feed("protobuf", &seeds, |bytes| {
