@@ -27,12 +27,12 @@ pub struct ProgramBuilder {
 
 impl ProgramBuilder {
     /// `cut`: parts of a vector; 1 for collectives of blocks.
-    pub fn new(spec: Spec, rank: u32, cut: u32) -> Self {
+    pub fn new(spec: &Spec, rank: u32, cut: u32) -> Self {
         assert!(cut > 0, "a vector has at least one part");
         let chunks = spec.output_chunks(rank, cut) as usize;
         Self {
             program: Program {
-                spec,
+                spec: spec.clone(),
                 rank,
                 cut,
                 scratch: Vec::new(),
@@ -105,8 +105,8 @@ impl ProgramBuilder {
 
     fn push(&mut self, action: Action) -> u32 {
         let index = self.program.steps.len() as u32;
-        let (spec, rank) = (self.program.spec, self.program.rank);
-        let stays = stays_in_place(&spec, rank, &action);
+        let (spec, rank) = (&self.program.spec, self.program.rank);
+        let stays = stays_in_place(spec, rank, &action);
         let mut after = Vec::new();
         for slice in action.reads() {
             for chunk in slice.range() {
@@ -168,7 +168,7 @@ mod tests {
     use rlaunch_wire::Collective;
 
     fn builder(collective: Collective) -> ProgramBuilder {
-        ProgramBuilder::new(Spec::new(collective, Algorithm::Ring, 2), 0, 2)
+        ProgramBuilder::new(&Spec::new(collective, Algorithm::Ring, 2), 0, 2)
     }
 
     /// Read after write, write after read, write after write; nothing between other chunks.

@@ -13,6 +13,7 @@
 pub mod algorithms;
 pub mod builder;
 pub mod checker;
+mod hosts;
 mod layout;
 mod order;
 mod program;
@@ -22,6 +23,7 @@ pub mod spec;
 pub use algorithms::{Algorithm, UnknownAlgorithm, program};
 pub use builder::ProgramBuilder;
 pub use checker::{Violation, check};
+pub use hosts::Hosts;
 pub use layout::{Layout, chunk_range};
 pub use order::Order;
 pub use program::{Action, Buffer, Program, Slice, Step};

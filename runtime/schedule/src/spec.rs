@@ -16,11 +16,11 @@
 //! part `r` is the block of rank `r`. The v-variants differ only in lengths, which a
 //! [`crate::Layout`] tells at run time.
 
-use crate::{Algorithm, Buffer};
+use crate::{Algorithm, Buffer, Hosts};
 use rlaunch_wire::Collective;
 
 /// What all ranks of one collective call agree on, as far as programs depend on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Spec {
     pub collective: Collective,
     pub algorithm: Algorithm,
@@ -30,6 +30,8 @@ pub struct Spec {
     /// Contributions are reduced in the order of ranks, as operations need that do not commute.
     /// Only for algorithms that can ([`Algorithm::keeps_order`]).
     pub in_order: bool,
+    /// For [`Algorithm::Hierarchical`], which needs them; none elsewhere.
+    pub hosts: Option<Hosts>,
 }
 
 /// What a buffer of a rank holds.
@@ -49,6 +51,7 @@ impl Spec {
             world,
             root: 0,
             in_order: false,
+            hosts: None,
         }
     }
 
@@ -58,6 +61,13 @@ impl Spec {
 
     pub fn with_order(self, in_order: bool) -> Self {
         Self { in_order, ..self }
+    }
+
+    pub fn with_hosts(self, hosts: Hosts) -> Self {
+        Self {
+            hosts: Some(hosts),
+            ..self
+        }
     }
 
     /// Whether the call has a root.

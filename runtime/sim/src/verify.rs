@@ -28,7 +28,7 @@ pub struct WrongResult {
 impl Scenario {
     pub fn programs(&self) -> Vec<Program> {
         (0..self.spec.world)
-            .map(|rank| program(self.spec, rank))
+            .map(|rank| program(&self.spec, rank))
             .collect()
     }
 
@@ -100,7 +100,7 @@ impl Scenario {
 
     /// Element `index` of a chunk of the output; none where any number is right.
     fn expected(&self, given: &[Given], rank: u32, chunk: u32, index: usize) -> Option<i64> {
-        let Spec { world, root, .. } = self.spec;
+        let Spec { world, root, .. } = self.spec.clone();
         let of = |rank: u32, chunk: u32| {
             let range = self.inputs(rank)[chunk as usize].clone();
             given[rank as usize].input[range][index]

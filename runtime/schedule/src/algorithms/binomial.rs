@@ -15,7 +15,7 @@
 use crate::{Program, ProgramBuilder, Slice, Spec};
 use std::ops::Range;
 
-pub(super) fn broadcast(spec: Spec, rank: u32) -> Program {
+pub(super) fn broadcast(spec: &Spec, rank: u32) -> Program {
     let tree = Tree::from_root(spec, rank);
     let mut builder = ProgramBuilder::new(spec, rank, 1);
     let mut own = Slice::output(0);
@@ -35,7 +35,7 @@ pub(super) fn broadcast(spec: Spec, rank: u32) -> Program {
     builder.finish()
 }
 
-pub(super) fn reduce(spec: Spec, rank: u32) -> Program {
+pub(super) fn reduce(spec: &Spec, rank: u32) -> Program {
     let top = if spec.in_order { 0 } else { spec.root };
     let tree = Tree::at(spec.world, top, rank);
     let mut builder = ProgramBuilder::new(spec, rank, 1);
@@ -63,7 +63,7 @@ pub(super) fn reduce(spec: Spec, rank: u32) -> Program {
 }
 
 /// A place collects its subtree's blocks in scratch, in the order of places.
-pub(super) fn gather(spec: Spec, rank: u32) -> Program {
+pub(super) fn gather(spec: &Spec, rank: u32) -> Program {
     let tree = Tree::from_root(spec, rank);
     let mut builder = ProgramBuilder::new(spec, rank, 1);
     let Some(parent) = tree.parent() else {
@@ -94,7 +94,7 @@ pub(super) fn gather(spec: Spec, rank: u32) -> Program {
     builder.finish()
 }
 
-pub(super) fn scatter(spec: Spec, rank: u32) -> Program {
+pub(super) fn scatter(spec: &Spec, rank: u32) -> Program {
     let tree = Tree::from_root(spec, rank);
     let mut builder = ProgramBuilder::new(spec, rank, 1);
     let Some(parent) = tree.parent() else {
@@ -134,7 +134,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    pub(super) fn from_root(spec: Spec, rank: u32) -> Self {
+    pub(super) fn from_root(spec: &Spec, rank: u32) -> Self {
         Self::at(spec.world, spec.root, rank)
     }
 

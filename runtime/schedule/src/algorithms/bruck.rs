@@ -12,7 +12,7 @@ use super::Ring;
 use crate::{Buffer, Program, ProgramBuilder, Slice, Spec};
 
 /// Place i of scratch is the block of the rank i to the right.
-pub(super) fn all_gather(spec: Spec, rank: u32) -> Program {
+pub(super) fn all_gather(spec: &Spec, rank: u32) -> Program {
     let (world, ring) = (spec.world, Ring::of(spec, rank));
     let mut builder = ProgramBuilder::new(spec, rank, 1);
     let held = builder.scratch(0..world);
@@ -40,7 +40,7 @@ pub(super) fn all_gather(spec: Spec, rank: u32) -> Program {
 
 /// A block that must go d to the right travels in the rounds that are bits of d. It lies in the
 /// input until its first journey, then where it arrived last.
-pub(super) fn all_to_all(spec: Spec, rank: u32) -> Program {
+pub(super) fn all_to_all(spec: &Spec, rank: u32) -> Program {
     let (world, ring) = (spec.world, Ring::of(spec, rank));
     let mut builder = ProgramBuilder::new(spec, rank, 1);
     let mut place: Vec<Slice> = (0..world)

@@ -12,7 +12,7 @@
 
 use crate::{Program, ProgramBuilder, Slice, Spec};
 
-pub(super) fn broadcast(spec: Spec, rank: u32) -> Program {
+pub(super) fn broadcast(spec: &Spec, rank: u32) -> Program {
     let mut builder = ProgramBuilder::new(spec, rank, 1);
     let world = spec.world;
     let place = (rank + world - spec.root) % world;
@@ -30,7 +30,7 @@ pub(super) fn broadcast(spec: Spec, rank: u32) -> Program {
     builder.finish()
 }
 
-pub(super) fn reduce(spec: Spec, rank: u32) -> Program {
+pub(super) fn reduce(spec: &Spec, rank: u32) -> Program {
     if spec.in_order {
         return reduce_in_order(spec, rank);
     }
@@ -53,7 +53,7 @@ pub(super) fn reduce(spec: Spec, rank: u32) -> Program {
     builder.finish()
 }
 
-fn reduce_in_order(spec: Spec, rank: u32) -> Program {
+fn reduce_in_order(spec: &Spec, rank: u32) -> Program {
     let mut builder = ProgramBuilder::new(spec, rank, 1);
     let (has_below, has_above) = (rank > 0, rank + 1 < spec.world);
     let mut sum = Slice::input(0);
@@ -84,7 +84,7 @@ fn reduce_in_order(spec: Spec, rank: u32) -> Program {
     builder.finish()
 }
 
-pub(super) fn scan(spec: Spec, rank: u32) -> Program {
+pub(super) fn scan(spec: &Spec, rank: u32) -> Program {
     let mut builder = ProgramBuilder::new(spec, rank, 1);
     let (own, result) = (Slice::input(0), Slice::output(0));
     if rank == 0 {
@@ -99,7 +99,7 @@ pub(super) fn scan(spec: Spec, rank: u32) -> Program {
     builder.finish()
 }
 
-pub(super) fn exscan(spec: Spec, rank: u32) -> Program {
+pub(super) fn exscan(spec: &Spec, rank: u32) -> Program {
     let mut builder = ProgramBuilder::new(spec, rank, 1);
     let (own, result) = (Slice::input(0), Slice::output(0));
     if rank == 0 {

@@ -7,7 +7,7 @@
 
 use crate::{Program, ProgramBuilder, Slice, Spec};
 
-pub(super) fn barrier(spec: Spec, rank: u32) -> Program {
+pub(super) fn barrier(spec: &Spec, rank: u32) -> Program {
     let world = spec.world;
     let mut builder = ProgramBuilder::new(spec, rank, 1);
     let mut heard = Vec::new();

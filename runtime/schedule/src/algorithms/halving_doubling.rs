@@ -14,7 +14,7 @@
 use super::Folding;
 use crate::{Buffer, Program, ProgramBuilder, Slice, Spec};
 
-pub(super) fn all_reduce(spec: Spec, rank: u32) -> Program {
+pub(super) fn all_reduce(spec: &Spec, rank: u32) -> Program {
     let folding = Folding::of(spec.world);
     let parts = 1 << folding.rounds;
     let mut builder = ProgramBuilder::new(spec, rank, parts);
@@ -62,7 +62,7 @@ pub(super) fn all_reduce(spec: Spec, rank: u32) -> Program {
     builder.finish()
 }
 
-pub(super) fn reduce_scatter(spec: Spec, rank: u32) -> Program {
+pub(super) fn reduce_scatter(spec: &Spec, rank: u32) -> Program {
     let folding = Folding::of(spec.world);
     let world = spec.world;
     let mut builder = ProgramBuilder::new(spec, rank, 1);

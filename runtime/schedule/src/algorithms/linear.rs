@@ -12,7 +12,7 @@
 
 use crate::{Program, ProgramBuilder, Slice, Spec};
 
-pub(super) fn gather(spec: Spec, rank: u32) -> Program {
+pub(super) fn gather(spec: &Spec, rank: u32) -> Program {
     let mut builder = ProgramBuilder::new(spec, rank, 1);
     if rank != spec.root {
         builder.send(spec.root, Slice::input(0));
@@ -25,7 +25,7 @@ pub(super) fn gather(spec: Spec, rank: u32) -> Program {
     builder.finish()
 }
 
-pub(super) fn scatter(spec: Spec, rank: u32) -> Program {
+pub(super) fn scatter(spec: &Spec, rank: u32) -> Program {
     let mut builder = ProgramBuilder::new(spec, rank, 1);
     if rank != spec.root {
         builder.recv(spec.root, Slice::output(0));
@@ -38,7 +38,7 @@ pub(super) fn scatter(spec: Spec, rank: u32) -> Program {
     builder.finish()
 }
 
-pub(super) fn broadcast(spec: Spec, rank: u32) -> Program {
+pub(super) fn broadcast(spec: &Spec, rank: u32) -> Program {
     let mut builder = ProgramBuilder::new(spec, rank, 1);
     if rank != spec.root {
         builder.recv(spec.root, Slice::output(0));
@@ -51,7 +51,7 @@ pub(super) fn broadcast(spec: Spec, rank: u32) -> Program {
     builder.finish()
 }
 
-pub(super) fn reduce(spec: Spec, rank: u32) -> Program {
+pub(super) fn reduce(spec: &Spec, rank: u32) -> Program {
     let mut builder = ProgramBuilder::new(spec, rank, 1);
     if rank != spec.root {
         builder.send(spec.root, Slice::input(0));
@@ -82,6 +82,6 @@ pub(super) fn reduce(spec: Spec, rank: u32) -> Program {
 }
 
 /// The ranks that are not the root, beginning behind it.
-fn others(spec: Spec) -> impl Iterator<Item = u32> {
+fn others(spec: &Spec) -> impl Iterator<Item = u32> {
     (1..spec.world).map(move |distance| (spec.root + distance) % spec.world)
 }

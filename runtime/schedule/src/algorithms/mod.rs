@@ -7,6 +7,7 @@ mod bruck;
 mod chain;
 mod dissemination;
 mod halving_doubling;
+mod hierarchical;
 mod linear;
 mod pairwise;
 mod recursive_doubling;
@@ -32,27 +33,34 @@ pub enum Algorithm {
     Chain,
     Dissemination,
     Linear,
+    Hierarchical,
 }
 
 /// What `rank` does. A world of one copies its input where there is an output.
 ///
 /// # Panics
 /// If `rank` or the root is outside the world, or the algorithm does not serve the collective
-/// ([`Algorithm::serves`]) or its order ([`Algorithm::keeps_order`]); [`crate::select()`] names only
-/// those that do.
-pub fn program(spec: Spec, rank: u32) -> Program {
+/// ([`Algorithm::serves`]) or its order ([`Algorithm::keeps_order`]), or it is hierarchical and the
+/// hosts are not given. [`crate::Selector`] names only those that do.
+pub fn program(spec: &Spec, rank: u32) -> Program {
     let Spec {
         collective,
         algorithm,
         world,
         root,
         in_order,
-    } = spec;
+        ..
+    } = *spec;
     assert!(rank < world, "rank {rank} is outside a world of {world}");
     assert!(root < world, "root {root} is outside a world of {world}");
     assert!(
         !in_order || algorithm.keeps_order(collective),
         "{algorithm} does not keep the order of ranks in {collective}"
+    );
+    let hosts = spec.hosts.as_ref();
+    assert!(
+        hosts.is_some_and(|hosts| hosts.world() == world) || algorithm != Algorithm::Hierarchical,
+        "{algorithm} needs to know the host of each of {world} ranks"
     );
     let of_rank = of_rank(collective, algorithm)
         .unwrap_or_else(|| panic!("{algorithm} does not serve {collective}"));
@@ -63,7 +71,7 @@ pub fn program(spec: Spec, rank: u32) -> Program {
     }
 }
 
-type OfRank = fn(Spec, u32) -> Program;
+type OfRank = fn(&Spec, u32) -> Program;
 
 /// The one table of what serves what.
 fn of_rank(collective: Collective, algorithm: Algorithm) -> Option<OfRank> {
@@ -76,6 +84,11 @@ fn of_rank(collective: Collective, algorithm: Algorithm) -> Option<OfRank> {
         (C::Broadcast, A::Tree) => tree::broadcast,
         (C::Broadcast, A::ScatterAllGather) => scatter_all_gather::broadcast,
         (C::Broadcast, A::Linear) => linear::broadcast,
+        (C::Broadcast, A::Hierarchical) => hierarchical::broadcast,
+        (C::Reduce, A::Hierarchical) => hierarchical::reduce,
+        (C::AllReduce, A::Hierarchical) => hierarchical::all_reduce,
+        (C::AllGather | C::AllGatherV, A::Hierarchical) => hierarchical::all_gather,
+        (C::ReduceScatter | C::ReduceScatterV, A::Hierarchical) => hierarchical::reduce_scatter,
         (C::Reduce, A::Binomial) => binomial::reduce,
         (C::Reduce, A::Chain) => chain::reduce,
         (C::Reduce, A::Tree) => tree::reduce,
@@ -120,6 +133,7 @@ impl Algorithm {
         Self::Chain,
         Self::Dissemination,
         Self::Linear,
+        Self::Hierarchical,
     ];
 
     pub fn serves(self, collective: Collective) -> bool {
@@ -138,7 +152,7 @@ impl Algorithm {
     /// operations need that do not commute. True where nothing is reduced.
     pub fn keeps_order(self, collective: Collective) -> bool {
         match (self, collective) {
-            (Self::Ring, _) => !crate::reduces(collective),
+            (Self::Ring | Self::Hierarchical, _) => !crate::reduces(collective),
             (Self::HalvingDoubling, Collective::ReduceScatter) => false,
             (Self::Tree, Collective::Reduce) => false,
             _ => true,
@@ -158,6 +172,7 @@ impl Algorithm {
             Self::Chain => "chain",
             Self::Dissemination => "dissemination",
             Self::Linear => "linear",
+            Self::Hierarchical => "hierarchical",
         }
     }
 }
@@ -191,7 +206,7 @@ fn known_names() -> String {
 }
 
 /// A world of one.
-fn alone(spec: Spec) -> Program {
+fn alone(spec: &Spec) -> Program {
     let mut builder = ProgramBuilder::new(spec, 0, 1);
     let has_both = spec.input_chunks(0, 1) > 0 && spec.output_chunks(0, 1) > 0;
     if has_both && spec.collective != Collective::Exscan {
@@ -208,7 +223,7 @@ struct Ring {
 }
 
 impl Ring {
-    fn of(spec: Spec, rank: u32) -> Self {
+    fn of(spec: &Spec, rank: u32) -> Self {
         Self {
             world: spec.world,
             rank,

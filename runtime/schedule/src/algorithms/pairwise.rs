@@ -14,7 +14,7 @@
 use super::Ring;
 use crate::{Program, ProgramBuilder, Slice, Spec};
 
-pub(super) fn all_to_all(spec: Spec, rank: u32) -> Program {
+pub(super) fn all_to_all(spec: &Spec, rank: u32) -> Program {
     let mut builder = ProgramBuilder::new(spec, rank, 1);
     for (right, left) in rounds(spec, rank) {
         builder.send(right, Slice::input(right));
@@ -24,7 +24,7 @@ pub(super) fn all_to_all(spec: Spec, rank: u32) -> Program {
     builder.finish()
 }
 
-pub(super) fn all_gather(spec: Spec, rank: u32) -> Program {
+pub(super) fn all_gather(spec: &Spec, rank: u32) -> Program {
     let mut builder = ProgramBuilder::new(spec, rank, 1);
     for (right, left) in rounds(spec, rank) {
         builder.send(right, Slice::input(0));
@@ -34,13 +34,13 @@ pub(super) fn all_gather(spec: Spec, rank: u32) -> Program {
     builder.finish()
 }
 
-pub(super) fn reduce_scatter(spec: Spec, rank: u32) -> Program {
+pub(super) fn reduce_scatter(spec: &Spec, rank: u32) -> Program {
     let mut builder = ProgramBuilder::new(spec, rank, 1);
     collect(&mut builder, spec, rank, Slice::output(0));
     builder.finish()
 }
 
-pub(super) fn all_reduce(spec: Spec, rank: u32) -> Program {
+pub(super) fn all_reduce(spec: &Spec, rank: u32) -> Program {
     let mut builder = ProgramBuilder::new(spec, rank, spec.world);
     collect(&mut builder, spec, rank, Slice::output(rank));
     for (right, left) in rounds(spec, rank) {
@@ -51,7 +51,7 @@ pub(super) fn all_reduce(spec: Spec, rank: u32) -> Program {
 }
 
 /// Gives every rank its part and reduces what came of one's own.
-fn collect(builder: &mut ProgramBuilder, spec: Spec, rank: u32, to: Slice) {
+fn collect(builder: &mut ProgramBuilder, spec: &Spec, rank: u32, to: Slice) {
     let others = builder.scratch((1..spec.world).map(|_| rank));
     let mut inputs = vec![Slice::input(rank); spec.world as usize];
     for (round, (right, left)) in (0..).zip(rounds(spec, rank)) {
@@ -64,7 +64,7 @@ fn collect(builder: &mut ProgramBuilder, spec: Spec, rank: u32, to: Slice) {
 }
 
 /// Whom to send to and whom to receive from.
-fn rounds(spec: Spec, rank: u32) -> impl Iterator<Item = (u32, u32)> {
+fn rounds(spec: &Spec, rank: u32) -> impl Iterator<Item = (u32, u32)> {
     let ring = Ring::of(spec, rank);
     (1..spec.world).map(move |distance| (ring.forward(distance), ring.back(distance)))
 }

@@ -18,7 +18,7 @@
 use super::Folding;
 use crate::{Buffer, Program, ProgramBuilder, Slice, Spec};
 
-pub(super) fn all_reduce(spec: Spec, rank: u32) -> Program {
+pub(super) fn all_reduce(spec: &Spec, rank: u32) -> Program {
     let folding = Folding::of(spec.world);
     let mut builder = ProgramBuilder::new(spec, rank, 1);
     let (own, result) = (Slice::input(0), Slice::output(0));
@@ -62,7 +62,7 @@ pub(super) fn all_reduce(spec: Spec, rank: u32) -> Program {
     builder.finish()
 }
 
-pub(super) fn all_gather(spec: Spec, rank: u32) -> Program {
+pub(super) fn all_gather(spec: &Spec, rank: u32) -> Program {
     let folding = Folding::of(spec.world);
     let mut builder = ProgramBuilder::new(spec, rank, 1);
     let blocks = |first: u32, end: u32| Slice::new(Buffer::Output, first, end - first);
@@ -100,7 +100,7 @@ pub(super) fn all_gather(spec: Spec, rank: u32) -> Program {
 }
 
 /// In round k a rank holds the sum of the 2^k ranks up to it, or of all there are.
-pub(super) fn scan(spec: Spec, rank: u32) -> Program {
+pub(super) fn scan(spec: &Spec, rank: u32) -> Program {
     let mut builder = ProgramBuilder::new(spec, rank, 1);
     if rank == 0 {
         builder.copy(Slice::input(0), Slice::output(0));
@@ -110,7 +110,7 @@ pub(super) fn scan(spec: Spec, rank: u32) -> Program {
 }
 
 /// A scan of what the rank before has.
-pub(super) fn exscan(spec: Spec, rank: u32) -> Program {
+pub(super) fn exscan(spec: &Spec, rank: u32) -> Program {
     let mut builder = ProgramBuilder::new(spec, rank, 1);
     if rank + 1 < spec.world {
         builder.send(rank + 1, Slice::input(0));

@@ -14,7 +14,7 @@ use super::Ring;
 use crate::{Program, ProgramBuilder, Slice, Spec};
 use rlaunch_wire::Collective;
 
-pub(super) fn all_reduce(spec: Spec, rank: u32) -> Program {
+pub(super) fn all_reduce(spec: &Spec, rank: u32) -> Program {
     let ring = Ring::of(spec, rank);
     let mut builder = ProgramBuilder::new(spec, rank, spec.world);
     for step in 1..spec.world {
@@ -31,7 +31,7 @@ pub(super) fn all_reduce(spec: Spec, rank: u32) -> Program {
     builder.finish()
 }
 
-pub(super) fn all_gather(spec: Spec, rank: u32) -> Program {
+pub(super) fn all_gather(spec: &Spec, rank: u32) -> Program {
     let mut builder = ProgramBuilder::new(spec, rank, 1);
     builder.copy(Slice::input(0), Slice::output(rank));
     pass_on(&mut builder, Ring::of(spec, rank), Slice::input(0));
@@ -39,7 +39,7 @@ pub(super) fn all_gather(spec: Spec, rank: u32) -> Program {
 }
 
 /// Two chunks of scratch take turns; blocks of several lengths have one each.
-pub(super) fn reduce_scatter(spec: Spec, rank: u32) -> Program {
+pub(super) fn reduce_scatter(spec: &Spec, rank: u32) -> Program {
     let ring = Ring::of(spec, rank);
     let mut builder = ProgramBuilder::new(spec, rank, 1);
     let has_lengths = spec.collective == Collective::ReduceScatterV;

@@ -11,7 +11,7 @@
 use super::binomial::Tree;
 use crate::{Buffer, Program, ProgramBuilder, Slice, Spec};
 
-pub(super) fn broadcast(spec: Spec, rank: u32) -> Program {
+pub(super) fn broadcast(spec: &Spec, rank: u32) -> Program {
     let (tree, world) = (Tree::from_root(spec, rank), spec.world);
     let mut builder = ProgramBuilder::new(spec, rank, world);
     let mut source = Buffer::Input;

@@ -14,7 +14,7 @@
 
 use crate::{Program, ProgramBuilder, Slice, Spec};
 
-pub(super) fn all_reduce(spec: Spec, rank: u32) -> Program {
+pub(super) fn all_reduce(spec: &Spec, rank: u32) -> Program {
     let mut builder = ProgramBuilder::new(spec, rank, 2);
     let places = [builder.scratch([0, 0]), builder.scratch([1, 1])];
     for part in 0..2 {
@@ -44,7 +44,7 @@ pub(super) fn all_reduce(spec: Spec, rank: u32) -> Program {
     builder.finish()
 }
 
-pub(super) fn broadcast(spec: Spec, rank: u32) -> Program {
+pub(super) fn broadcast(spec: &Spec, rank: u32) -> Program {
     let mut builder = ProgramBuilder::new(spec, rank, 2);
     for part in 0..2 {
         let Some(node) = Node::below_root(spec, rank, part) else {
@@ -60,7 +60,7 @@ pub(super) fn broadcast(spec: Spec, rank: u32) -> Program {
     builder.finish()
 }
 
-pub(super) fn reduce(spec: Spec, rank: u32) -> Program {
+pub(super) fn reduce(spec: &Spec, rank: u32) -> Program {
     let mut builder = ProgramBuilder::new(spec, rank, 2);
     for part in 0..2 {
         let Some(node) = Node::below_root(spec, rank, part) else {
@@ -117,14 +117,14 @@ impl Node {
 
     /// In the tree over all but the root, whose places count from the rank behind it; none for the
     /// root.
-    fn below_root(spec: Spec, rank: u32, part: u32) -> Option<Self> {
+    fn below_root(spec: &Spec, rank: u32, part: u32) -> Option<Self> {
         let place = (rank + spec.world - spec.root) % spec.world;
         let node = Self::of(spec.world - 1, place.checked_sub(1)?, part, false);
         Some(node.map(|place| (place + 1 + spec.root) % spec.world))
     }
 
     /// The rank that the root exchanges with.
-    fn top_below_root(spec: Spec, part: u32) -> u32 {
+    fn top_below_root(spec: &Spec, part: u32) -> u32 {
         let mut rank = (spec.root + 1) % spec.world;
         while let Some(parent) = Self::below_root(spec, rank, part).and_then(|node| node.parent) {
             rank = parent;

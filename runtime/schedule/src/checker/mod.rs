@@ -107,9 +107,9 @@ pub enum Violation {
 /// If there is no program.
 pub fn check(programs: &[Program]) -> Result<(), Violation> {
     assert!(!programs.is_empty(), "a world has at least one rank");
-    let spec = programs[0].spec;
+    let spec = &programs[0].spec;
     for (rank, program) in programs.iter().enumerate() {
-        if program.spec != spec || program.rank as usize != rank {
+        if program.spec != *spec || program.rank as usize != rank {
             let of_rank = program.rank;
             return Err(Violation::NotItsProgram { rank, of_rank });
         }

@@ -12,7 +12,7 @@ use rlaunch_wire::Collective;
 
 /// `in_place`: the input is the output, as far as the collective says so.
 pub(super) fn check(
-    spec: Spec,
+    spec: &Spec,
     programs: &[Program],
     matches: &Matches,
     in_place: bool,
@@ -36,7 +36,7 @@ struct Value {
 }
 
 struct Run<'a> {
-    spec: Spec,
+    spec: &'a Spec,
     programs: &'a [Program],
     matches: &'a Matches,
     in_place: bool,
@@ -62,7 +62,7 @@ struct Progress {
 }
 
 impl<'a> Run<'a> {
-    fn new(spec: Spec, programs: &'a [Program], matches: &'a Matches, in_place: bool) -> Self {
+    fn new(spec: &'a Spec, programs: &'a [Program], matches: &'a Matches, in_place: bool) -> Self {
         let mut run = Self {
             spec,
             programs,
@@ -256,7 +256,7 @@ impl<'a> Run<'a> {
     }
 
     fn check_result(&self, rank: u32) -> Result<(), Violation> {
-        let Spec { world, root, .. } = self.spec;
+        let Spec { world, root, .. } = *self.spec;
         for (chunk, value) in (0..).zip(&self.ranks[rank as usize].output) {
             let one = |rank| Ranks::of(rank, rank + 1);
             let (part, ranks) = match self.spec.collective {

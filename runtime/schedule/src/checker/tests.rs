@@ -1,8 +1,8 @@
 use super::*;
-use crate::{Algorithm, Spec, program};
+use crate::{Action, Algorithm, Hosts, Spec, program};
 use rlaunch_wire::Collective;
 
-fn programs(spec: Spec) -> Vec<Program> {
+fn programs(spec: &Spec) -> Vec<Program> {
     (0..spec.world).map(|rank| program(spec, rank)).collect()
 }
 
@@ -13,22 +13,34 @@ fn specs(world: u32, roots: &[u32]) -> Vec<Spec> {
         for algorithm in Algorithm::serving(collective) {
             let spec = Spec::new(collective, algorithm, world);
             let has_root = spec.has_root();
-            for &root in roots.iter().filter(|&&root| root == 0 || has_root) {
-                for in_order in [false, true] {
-                    if !in_order
-                        || (crate::reduces(collective) && algorithm.keeps_order(collective))
-                    {
-                        specs.push(spec.with_root(root).with_order(in_order));
-                    }
+            for &root in roots.iter().take(if has_root { roots.len() } else { 1 }) {
+                let spec = spec.clone().with_root(if has_root { root } else { 0 });
+                if algorithm == Algorithm::Hierarchical {
+                    specs.extend(placements(world).map(|hosts| spec.clone().with_hosts(hosts)));
+                    continue;
                 }
+                if crate::reduces(collective) && algorithm.keeps_order(collective) {
+                    specs.push(spec.clone().with_order(true));
+                }
+                specs.push(spec);
             }
         }
     }
     specs
 }
 
+/// Hosts filled one after another, the last with what is left; filled in turn; one with most of the
+/// ranks; a host for each rank.
+fn placements(world: u32) -> impl Iterator<Item = Hosts> {
+    let filled = [2, 4, world].map(|ranks| Hosts::blocks(world, ranks));
+    let in_turn = [2, 3].map(|hosts| Hosts::new((0..world).map(|rank| rank % hosts)));
+    let uneven = Hosts::new((0..world).map(|rank| u32::from(rank == world / 2)));
+    let apart = Hosts::blocks(world, 1);
+    filled.into_iter().chain(in_turn).chain([uneven, apart])
+}
+
 fn assert_right(spec: Spec) {
-    if let Err(violation) = check(&programs(spec)) {
+    if let Err(violation) = check(&programs(&spec)) {
         panic!("{spec:?}: {violation}");
     }
 }
@@ -43,4 +55,236 @@ fn all_algorithms_are_right() {
         };
         specs(world, &roots).into_iter().for_each(assert_right);
     }
+}
+
+/// Whether the programs of a world have as many steps as there are pairs of ranks.
+fn is_quadratic(spec: &Spec) -> bool {
+    matches!(
+        spec.algorithm,
+        Algorithm::Ring
+            | Algorithm::Pairwise
+            | Algorithm::Hierarchical
+            | Algorithm::ScatterAllGather
+            | Algorithm::Bruck
+    )
+}
+
+/// Larger worlds, beyond a machine word of ranks; up to 1,024 what does not take minutes.
+#[test]
+fn large_worlds_are_right_too() {
+    for world in [48, 65, 100] {
+        specs(world, &[world / 3])
+            .into_iter()
+            .for_each(assert_right);
+    }
+    for world in [255, 512, 1000, 1024] {
+        let few_steps = specs(world, &[world / 3])
+            .into_iter()
+            .filter(|spec| !is_quadratic(spec));
+        few_steps.for_each(assert_right);
+    }
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn worlds_of_a_thousand_are_right_whatever_it_takes() {
+    let many_steps = specs(1024, &[341]).into_iter().filter(is_quadratic);
+    many_steps.for_each(assert_right);
+}
+
+fn all_reduce(algorithm: Algorithm, world: u32) -> Vec<Program> {
+    programs(&Spec::new(Collective::AllReduce, algorithm, world))
+}
+
+/// Each single edge of the recursive doubling is needed: dropping one is found.
+#[test]
+fn a_dropped_edge_is_a_hazard() {
+    let good = all_reduce(Algorithm::RecursiveDoubling, 8);
+    let mut dropped = 0;
+    for rank in 0..good.len() {
+        for step in 0..good[rank].steps.len() {
+            for edge in 0..good[rank].steps[step].after.len() {
+                let mut bad = good.clone();
+                bad[rank].steps[step].after.remove(edge);
+                // An edge may be implied by a chain of others; then nothing is lost.
+                if let Err(violation) = check(&bad) {
+                    assert!(matches!(violation, Violation::Hazard { .. }), "{violation}");
+                    dropped += 1;
+                }
+            }
+        }
+    }
+    assert!(dropped > 10, "only {dropped} dropped edges were found");
+}
+
+#[test]
+fn a_dropped_message_is_unmatched() {
+    let mut bad = all_reduce(Algorithm::Ring, 3);
+    bad[1].steps.pop();
+    let verdict = check(&bad);
+    assert!(
+        matches!(verdict, Err(Violation::Unmatched { .. })),
+        "{verdict:?}"
+    );
+}
+
+/// Two ranks that first send, then receive into other memory, block each other.
+#[test]
+fn sends_that_wait_for_each_other_are_a_deadlock() {
+    let mut bad = all_reduce(Algorithm::RecursiveDoubling, 2);
+    for program in &mut bad {
+        program.steps[1].after = vec![0];
+    }
+    let verdict = check(&bad);
+    assert!(
+        matches!(verdict, Err(Violation::Deadlock { .. })),
+        "{verdict:?}"
+    );
+}
+
+/// An output that is written while the input is sent is a fault only in place, and found.
+#[test]
+fn a_program_that_is_wrong_in_place_is_found() {
+    let mut bad = all_reduce(Algorithm::RecursiveDoubling, 2);
+    for program in &mut bad {
+        let Action::RecvReduce { to, .. } = &mut program.steps[1].action else {
+            panic!("send, receive, copy");
+        };
+        *to = Slice::output(0);
+        program.steps.truncate(2);
+    }
+    let verdict = check(&bad);
+    assert!(
+        matches!(verdict, Err(Violation::Hazard { .. })),
+        "{verdict:?}"
+    );
+}
+
+#[test]
+fn a_contribution_taken_twice_is_found() {
+    let mut bad = all_reduce(Algorithm::Ring, 2);
+    // The gathered chunk is added instead of copied.
+    for program in &mut bad {
+        let last = program.steps.last_mut().unwrap();
+        let Action::Recv { from, to } = last.action else {
+            panic!("a ring ends with a receive");
+        };
+        last.action = Action::RecvReduce {
+            from,
+            local: Slice::input(to.first_chunk),
+            to,
+            incoming_first: false,
+        };
+    }
+    let verdict = check(&bad);
+    assert!(
+        matches!(verdict, Err(Violation::Twice { .. })),
+        "{verdict:?}"
+    );
+}
+
+/// A ring loses the order of ranks, and a swapped operand too.
+#[test]
+fn a_lost_order_is_found() {
+    let mut ring = all_reduce(Algorithm::Ring, 3);
+    ring.iter_mut()
+        .for_each(|program| program.spec.in_order = true);
+    let verdict = check(&ring);
+    assert!(
+        matches!(verdict, Err(Violation::OutOfOrder { .. })),
+        "{verdict:?}"
+    );
+
+    let spec = Spec::new(Collective::Scan, Algorithm::Chain, 3).with_order(true);
+    let mut scan = programs(&spec);
+    for step in scan.iter_mut().flat_map(|program| &mut program.steps) {
+        if let Action::RecvReduce { incoming_first, .. } = &mut step.action {
+            *incoming_first = false;
+        }
+    }
+    let verdict = check(&scan);
+    assert!(
+        matches!(verdict, Err(Violation::OutOfOrder { .. })),
+        "{verdict:?}"
+    );
+}
+
+/// Blocks in the wrong places are the wrong result, and lengths that differ do not meet.
+#[test]
+fn blocks_are_held_to_their_places() {
+    let swap = |collective| {
+        let mut bad = programs(&Spec::new(collective, Algorithm::Pairwise, 3));
+        for step in &mut bad[0].steps {
+            if let Action::Recv { to, .. } = &mut step.action {
+                to.first_chunk = 3 - to.first_chunk; // 1 and 2
+            }
+        }
+        check(&bad)
+    };
+    let verdict = swap(Collective::AllToAll);
+    assert!(
+        matches!(verdict, Err(Violation::WrongResult { .. })),
+        "{verdict:?}"
+    );
+    let verdict = swap(Collective::AllToAllV);
+    assert!(
+        matches!(verdict, Err(Violation::MatchDiffers { .. })),
+        "{verdict:?}"
+    );
+}
+
+/// The order between rounds is all that a barrier is.
+#[test]
+fn a_barrier_without_order_is_found() {
+    let mut bad = programs(&Spec::new(Collective::Barrier, Algorithm::Dissemination, 8));
+    for step in &mut bad[3].steps {
+        step.after.clear();
+    }
+    let verdict = check(&bad);
+    assert!(
+        matches!(verdict, Err(Violation::LeavesEarly { .. })),
+        "{verdict:?}"
+    );
+}
+
+#[test]
+fn bad_indexes_are_named() {
+    let good = all_reduce(Algorithm::RecursiveDoubling, 2);
+    let broken = |change: &dyn Fn(&mut Program)| {
+        let mut bad = good.clone();
+        change(&mut bad[1]);
+        check(&bad).unwrap_err()
+    };
+    let (rank, step) = (1, 0);
+    let not_earlier = Violation::NotEarlier {
+        rank,
+        step,
+        after: 0,
+    };
+    assert_eq!(
+        broken(&|program| program.steps[0].after = vec![0]),
+        not_earlier
+    );
+    let to_itself = |program: &mut Program| {
+        let from = Slice::input(0);
+        program.steps[0].action = Action::Send { to: 1, from };
+    };
+    let no_such_peer = Violation::NoSuchPeer {
+        rank,
+        step,
+        peer: 1,
+    };
+    assert_eq!(broken(&to_itself), no_such_peer);
+    let past_the_end = Violation::PastTheEnd { rank, step: 1 };
+    assert_eq!(broken(&|program| program.scratch.clear()), past_the_end);
+    assert_eq!(
+        broken(&|program| program.cut = 2),
+        Violation::CutDiffers {
+            rank,
+            cut: 2,
+            expected: 1
+        }
+    );
+    let another = Violation::NotItsProgram { rank, of_rank: 0 };
+    assert_eq!(broken(&|program| program.rank = 0), another);
 }

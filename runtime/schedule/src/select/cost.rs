@@ -61,15 +61,20 @@ const SEGMENT_POWERS: std::ops::Range<u32> = 13..21;
 pub(super) type Amounts = [u128; 5];
 
 pub(super) fn amounts(question: Question, choice: Choice) -> Amounts {
-    let segments = segments(question, choice.algorithm, choice.segment_bytes);
     let Work {
         steps,
         messages,
         bytes,
         reduced,
         copied,
-    } = work(question, choice.algorithm, segments);
+        inside: _,
+    } = work_of(question, choice);
     [steps, messages, bytes, reduced, copied]
+}
+
+fn work_of(question: Question, choice: Choice) -> Work {
+    let segments = segments(question, choice.algorithm, choice.segment_bytes);
+    work(question, choice.algorithm, segments)
 }
 
 impl Costs {
@@ -82,7 +87,7 @@ impl Costs {
             };
             (choice, self.picoseconds(question, choice))
         };
-        if !matches!(algorithm, Algorithm::Chain | Algorithm::Tree) {
+        if segments(question, algorithm, 1) == 1 {
             return with(SEGMENT_BYTES);
         }
         let all = SEGMENT_POWERS.map(|power| with(1 << power));
@@ -92,11 +97,18 @@ impl Costs {
 
     pub(super) fn picoseconds(&self, question: Question, choice: Choice) -> u128 {
         let constants = self.constants(question.shape.hosts > 1);
-        let amounts = amounts(question, choice).into_iter();
-        let parts = amounts.zip(constants);
-        parts
-            .map(|(amount, one)| amount.saturating_mul(u128::from(one)))
-            .fold(0, u128::saturating_add)
+        let work = sum(amounts(question, choice), constants);
+        work.saturating_add(self.inside_picoseconds(question, choice))
+    }
+
+    /// The part of a hierarchy's time that is spent inside hosts.
+    pub(super) fn inside_picoseconds(&self, question: Question, choice: Choice) -> u128 {
+        let Link {
+            latency,
+            message,
+            byte,
+        } = self.inside;
+        sum(work_of(question, choice).inside, [latency, message, byte])
     }
 
     pub(super) fn constants(&self, is_between: bool) -> [u64; 5] {
@@ -127,4 +139,11 @@ impl Costs {
             self.inside = link;
         }
     }
+}
+
+fn sum<const N: usize>(amounts: [u128; N], constants: [u64; N]) -> u128 {
+    let parts = amounts.into_iter().zip(constants);
+    parts
+        .map(|(amount, one)| amount.saturating_mul(u128::from(one)))
+        .fold(0, u128::saturating_add)
 }

@@ -29,7 +29,11 @@ impl Tuning {
                 .iter()
                 .filter(|one| (one.question.shape.hosts > 1) == is_between && one.picoseconds > 0);
             let rows: Vec<(Amounts, f64)> = of_link
-                .map(|one| (amounts(one.question, one.choice), one.picoseconds as f64))
+                .map(|one| {
+                    let inside = costs.inside_picoseconds(one.question, one.choice);
+                    let time = u128::from(one.picoseconds).saturating_sub(inside).max(1);
+                    (amounts(one.question, one.choice), time as f64)
+                })
                 .collect();
             fit(&mut costs, is_between, &rows);
         }

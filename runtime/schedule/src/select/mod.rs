@@ -17,7 +17,7 @@ pub use fit::Measurement;
 pub use preference::{Preference, PreferenceError};
 pub use tuning::{Tuning, TuningError};
 
-use crate::Algorithm;
+use crate::{Algorithm, Hosts};
 use rlaunch_wire::Collective;
 
 /// How the ranks of a communicator lie.
@@ -26,6 +26,41 @@ pub struct Shape {
     pub world: u32,
     /// Hosts that hold at least one rank; 1 where all ranks share memory.
     pub hosts: u32,
+    /// The fewest ranks that one of the hosts has: as many lanes as a hierarchy can have.
+    pub lanes: u32,
+}
+
+impl Shape {
+    /// Ranks that share memory.
+    pub fn of_one_host(world: u32) -> Self {
+        Self {
+            world,
+            hosts: 1,
+            lanes: world,
+        }
+    }
+
+    pub fn of(hosts: &Hosts) -> Self {
+        let members = hosts.members();
+        Self {
+            world: hosts.world(),
+            hosts: members.len() as u32,
+            lanes: members.iter().map(Vec::len).min().unwrap_or(1) as u32,
+        }
+    }
+
+    /// No two ranks share memory.
+    pub fn of_strangers(world: u32) -> Self {
+        Self {
+            world,
+            hosts: world,
+            lanes: 1,
+        }
+    }
+
+    fn has_hierarchy(self) -> bool {
+        1 < self.hosts && self.hosts < self.world
+    }
 }
 
 /// A call, as far as the choice depends on it.
@@ -142,7 +177,8 @@ pub fn select(question: Question, forced: Option<Algorithm>) -> Choice {
 }
 
 fn serves(algorithm: Algorithm, question: Question) -> bool {
-    !question.in_order || algorithm.keeps_order(question.collective)
+    (algorithm != Algorithm::Hierarchical || question.shape.has_hierarchy())
+        && (!question.in_order || algorithm.keeps_order(question.collective))
 }
 
 #[cfg(test)]

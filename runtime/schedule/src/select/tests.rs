@@ -1,6 +1,13 @@
+use super::cost::amounts;
 use super::*;
+use crate::checker::{Matches, Place};
+use crate::{Action, Program, Spec, program};
 
-const HERE: Shape = Shape { world: 8, hosts: 1 };
+const HERE: Shape = Shape {
+    world: 8,
+    hosts: 1,
+    lanes: 8,
+};
 
 fn all_reduce(bytes: usize, shape: Shape) -> Question {
     Question {
@@ -11,6 +18,12 @@ fn all_reduce(bytes: usize, shape: Shape) -> Question {
     }
 }
 
+/// What serves an all_reduce of one host.
+fn flat() -> impl Iterator<Item = Algorithm> {
+    let serving = Algorithm::serving(Collective::AllReduce);
+    serving.filter(|one| *one != Algorithm::Hierarchical)
+}
+
 fn preferring(text: &str) -> Selector {
     Selector::new(Tuning::default(), text.parse().unwrap())
 }
@@ -18,11 +31,7 @@ fn preferring(text: &str) -> Selector {
 #[test]
 fn short_vectors_take_few_steps_and_long_ones_few_bytes() {
     let selector = Selector::default();
-    for shape in [
-        HERE,
-        Shape { world: 8, hosts: 8 },
-        Shape { world: 2, hosts: 1 },
-    ] {
+    for shape in [HERE, Shape::of_strangers(8), Shape::of_one_host(2)] {
         let at = |bytes| selector.select(all_reduce(bytes, shape)).algorithm;
         assert_eq!(at(0), Algorithm::RecursiveDoubling);
         assert_eq!(at(8), Algorithm::RecursiveDoubling);
@@ -55,10 +64,7 @@ fn every_call_has_a_choice() {
                     let question = Question {
                         collective,
                         bytes: 1 << power,
-                        shape: Shape {
-                            world,
-                            hosts: world.min(3),
-                        },
+                        shape: Shape::of(&Hosts::new((0..world).map(|rank| rank % 3))),
                         in_order,
                     };
                     let choice = selector.select(question);
@@ -96,10 +102,7 @@ fn an_explanation_holds_the_choice_and_is_sorted() {
     let question = all_reduce(1 << 20, HERE);
     let selector = preferring("all_reduce:^tree");
     let predictions = selector.explain(question);
-    assert_eq!(
-        predictions.len(),
-        Algorithm::serving(Collective::AllReduce).count()
-    );
+    assert_eq!(predictions.len(), flat().count());
     assert!(predictions.is_sorted_by_key(|one| one.picoseconds));
     let chosen: Vec<_> = predictions.iter().filter(|one| one.is_chosen).collect();
     assert_eq!(chosen.len(), 1);
@@ -126,8 +129,8 @@ fn a_machine_is_known_from_its_times() {
     let mut measurements = Vec::new();
     for world in [2, 3, 4, 8] {
         for power in 3..24 {
-            let question = all_reduce(1 << power, Shape { world, hosts: 1 });
-            for algorithm in Algorithm::serving(Collective::AllReduce) {
+            let question = all_reduce(1 << power, Shape::of_one_host(world));
+            for algorithm in flat() {
                 let (choice, picoseconds) = machine.best(question, algorithm);
                 measurements.push(Measurement {
                     question,
@@ -145,7 +148,7 @@ fn a_machine_is_known_from_its_times() {
 
     let selector = Selector::new(tuning.clone(), Preference::default());
     for one in &measurements {
-        let (best, least) = Algorithm::serving(Collective::AllReduce)
+        let (best, least) = flat()
             .map(|algorithm| machine.best(one.question, algorithm))
             .min_by_key(|(_, time)| *time)
             .unwrap();
@@ -171,4 +174,106 @@ fn what_changes_a_choice_changes_the_fingerprint() {
         plain,
         Selector::new(tuning, Preference::default()).fingerprint()
     );
+}
+
+/// The longest chain of messages, and the most bytes that a rank sends or receives, of programs for
+/// one segment.
+fn counted(spec: &Spec, bytes: u64) -> (u128, u128) {
+    let programs: Vec<_> = (0..spec.world).map(|rank| program(spec, rank)).collect();
+    let matches = Matches::of(&programs).unwrap();
+    let part = match spec.collective_is_of_vectors() {
+        true => bytes / u64::from(programs[0].cut),
+        false => bytes / u64::from(spec.world),
+    };
+    let mut chain: Vec<Vec<u128>> = programs
+        .iter()
+        .map(|one| vec![0; one.steps.len()])
+        .collect();
+    // Depths only grow, along edges of which there are no circles.
+    loop {
+        let mut has_changed = false;
+        for (rank, program) in programs.iter().enumerate() {
+            for (index, step) in program.steps.iter().enumerate() {
+                let place = Place {
+                    rank: rank as u32,
+                    step: index as u32,
+                };
+                let begin = |place: Place| {
+                    let step = &programs[place.rank as usize].steps[place.step as usize];
+                    let after = step
+                        .after
+                        .iter()
+                        .map(|&one| chain[place.rank as usize][one as usize]);
+                    after.max().unwrap_or(0)
+                };
+                let depth = match (matches.partner(place), step.action.writes()) {
+                    (Some(partner), Some(_)) => begin(place).max(begin(partner)) + 1,
+                    (Some(_), None) => begin(place), // a send is buffered here
+                    (None, _) => begin(place),
+                };
+                has_changed |= std::mem::replace(&mut chain[rank][index], depth) != depth;
+            }
+        }
+        if !has_changed {
+            break;
+        }
+    }
+    let steps = chain.iter().flatten().copied().max().unwrap_or(0);
+    let moved = |program: &Program, is_send: bool| -> u64 {
+        let actions = program
+            .steps
+            .iter()
+            .map(|step| &step.action)
+            .filter(|one| one.peer().is_some());
+        let slices = actions.filter_map(|one| match one {
+            Action::Send { from, .. } => is_send.then_some(*from),
+            other => other.writes().filter(|_| !is_send),
+        });
+        slices.map(|slice| u64::from(slice.chunks) * part).sum()
+    };
+    let busiest = programs
+        .iter()
+        .map(|one| moved(one, true).max(moved(one, false)))
+        .max();
+    (steps, u128::from(busiest.unwrap_or(0)))
+}
+
+/// The model's steps and bytes are those of the programs.
+#[test]
+fn the_model_counts_what_programs_do() {
+    for world in [2, 3, 4, 6, 8, 12, 16] {
+        for &collective in Collective::ALL {
+            let serving = Algorithm::serving(collective);
+            for algorithm in serving.filter(|one| *one != Algorithm::Hierarchical) {
+                let bytes = 48 * 1024;
+                let spec = Spec::new(collective, algorithm, world);
+                let question = Question {
+                    collective,
+                    bytes,
+                    shape: Shape::of_one_host(world),
+                    in_order: false,
+                };
+                let choice = Choice {
+                    algorithm,
+                    segment_bytes: bytes,
+                };
+                let [steps, _, moved, ..] = amounts(question, choice);
+                let found = counted(&spec, bytes as u64);
+                let what = format!(
+                    "{collective} by {algorithm}, {world} ranks: model {steps}, {moved}, programs {found:?}"
+                );
+                let is_pipelined = matches!(algorithm, Algorithm::Chain | Algorithm::Tree);
+                // Where P is no power of two ranks differ, and formulas round up.
+                let is_exact = world.is_power_of_two() && collective != Collective::Exscan;
+                assert!(is_pipelined || !is_exact || moved == found.1, "{what}");
+                assert!(moved * 10 >= found.1 * 9, "{what}");
+                // A reduce at one root has its messages at once, and a tree two at a time.
+                let is_counted = algorithm != Algorithm::Linear && algorithm != Algorithm::Tree;
+                assert!(
+                    !is_counted || (found.0 <= steps && steps <= 2 * found.0),
+                    "{what}"
+                );
+            }
+        }
+    }
 }

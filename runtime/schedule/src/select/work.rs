@@ -15,12 +15,20 @@ pub(super) struct Work {
     pub(super) bytes: u128,
     pub(super) reduced: u128,
     pub(super) copied: u128,
+    /// What a hierarchy does inside a host: steps, messages, bytes.
+    pub(super) inside: [u128; 3],
 }
 
 /// Segments that a pipelined algorithm cuts its vector in; 1 for the others.
 pub(super) fn segments(question: Question, algorithm: Algorithm, segment_bytes: usize) -> u128 {
     let part = match algorithm {
         Algorithm::Chain => question.bytes,
+        Algorithm::Hierarchical => match question.collective {
+            Collective::Broadcast | Collective::Reduce => question
+                .bytes
+                .div_ceil(question.shape.lanes.max(1) as usize),
+            _ => return 1,
+        },
         Algorithm::Tree => question.bytes.div_ceil(2),
         _ => return 1,
     };
@@ -36,7 +44,7 @@ pub(super) fn work(question: Question, algorithm: Algorithm, segments: u128) -> 
             ..Work::default()
         };
     }
-    match algorithm {
+    let work = match algorithm {
         Algorithm::Ring => call.ring(),
         Algorithm::RecursiveDoubling => call.recursive_doubling(),
         Algorithm::HalvingDoubling => call.halving_doubling(),
@@ -48,6 +56,14 @@ pub(super) fn work(question: Question, algorithm: Algorithm, segments: u128) -> 
         Algorithm::Chain => call.chain(segments),
         Algorithm::Dissemination => call.exchanges(call.rounds, 0),
         Algorithm::Linear => call.linear(),
+        Algorithm::Hierarchical => call.hierarchical(segments),
+    };
+    if question.shape.hosts < 2 {
+        return work;
+    }
+    Work {
+        bytes: work.bytes.max(call.bytes_of_host(algorithm)),
+        ..work
     }
 }
 
@@ -62,6 +78,11 @@ struct Call {
     rounds: u128,
     /// Whether P is no power of two.
     is_folded: bool,
+    hosts: u128,
+    /// Ranks of a host, which share its way out.
+    per_host: u128,
+    /// Bytes that are of other hosts.
+    remote: u128,
 }
 
 impl Call {
@@ -75,6 +96,25 @@ impl Call {
             others,
             rounds: u128::from(world.next_power_of_two().trailing_zeros()),
             is_folded: !world.is_power_of_two(),
+            hosts: u128::from(question.shape.hosts),
+            per_host: u128::from(world.div_ceil(question.shape.hosts.max(1))),
+            remote: bytes - bytes / u128::from(question.shape.hosts.max(1)),
+        }
+    }
+
+    /// Bytes that all ranks of a host together send to other hosts, where these may be more than a
+    /// rank's own; with ranks placed host after host.
+    fn bytes_of_host(&self, algorithm: Algorithm) -> u128 {
+        let (per_host, remote) = (self.per_host, self.remote);
+        let rounds = u128::from(self.hosts.next_power_of_two().trailing_zeros());
+        match (algorithm, self.collective) {
+            (Algorithm::RecursiveDoubling, Collective::AllGather) => per_host * remote,
+            (Algorithm::RecursiveDoubling, _) => per_host * self.bytes * rounds,
+            (Algorithm::HalvingDoubling, Collective::AllReduce) => 2 * remote,
+            (Algorithm::Bruck, Collective::AllToAll) => per_host * self.bytes * self.rounds / 2,
+            (Algorithm::HalvingDoubling | Algorithm::Bruck, _) => per_host * remote,
+            (Algorithm::Pairwise, _) => self.turns() * per_host * remote,
+            _ => 0,
         }
     }
 
@@ -160,7 +200,7 @@ impl Call {
             messages: 2 * passes,
             bytes: passes * segment,
             reduced: self.reduced(passes / turns * segment),
-            copied: 0,
+            ..Work::default()
         }
     }
 
@@ -187,6 +227,7 @@ impl Call {
             // What came waits in memory until all of it is there.
             reduced: self.reduced(self.share),
             copied: self.reduced(self.share),
+            ..Work::default()
         }
     }
 
@@ -201,6 +242,7 @@ impl Call {
             bytes: moved,
             reduced: self.reduced(moved),
             copied,
+            ..Work::default()
         }
     }
 
@@ -212,7 +254,7 @@ impl Call {
             messages: 2 * turns,
             bytes: turns * segment,
             reduced: self.reduced(turns * segment),
-            copied: 0,
+            ..Work::default()
         }
     }
 
@@ -226,7 +268,32 @@ impl Call {
             messages: self.others,
             bytes: moved,
             reduced: self.reduced(moved),
-            copied: 0,
+            ..Work::default()
+        }
+    }
+
+    /// The lanes of a host share its way out; the carriers collect, and hand out, at once.
+    fn hierarchical(&self, segments: u128) -> Work {
+        let (neighbours, ring) = (self.per_host - 1, self.hosts - 1);
+        let local = self.bytes * neighbours / self.per_host;
+        let inside = |times: u128| [times, 2 * times * neighbours, times * local];
+        let turns = self.turns();
+        if matches!(self.collective, Collective::Broadcast | Collective::Reduce) {
+            let passes = ring + segments - 1;
+            return Work {
+                steps: ring,
+                messages: 2 * passes,
+                bytes: passes * self.bytes.div_ceil(segments),
+                reduced: self.reduced(local + self.bytes),
+                copied: self.reduced(local),
+                inside: inside(2),
+            };
+        }
+        Work {
+            reduced: self.reduced(local + self.remote),
+            copied: self.reduced(local),
+            inside: inside(turns),
+            ..self.exchanges(turns * ring, turns * self.remote)
         }
     }
 }
