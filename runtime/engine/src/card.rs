@@ -45,6 +45,9 @@ pub(crate) struct Card {
     /// What the user calls the part of the host that this rank belongs to.
     #[prost(string, tag = "15")]
     pub(crate) host_id: String,
+    /// Equal where the ranks choose the same algorithms.
+    #[prost(uint64, tag = "16")]
+    pub(crate) selection: u64,
 }
 
 /// More addresses than any host needs to be reached; keeps the card under its limit.
@@ -79,6 +82,7 @@ impl Card {
             allows_shm: config.transports.shm,
             allows_tcp: config.transports.tcp,
             cores: cores(),
+            selection: 0,
             host_id: config.host_id.clone().unwrap_or_default(),
         })
     }
@@ -101,6 +105,14 @@ impl Card {
                     "rank {} (host {}) runs version {} of rlaunch's runtime, but rank 0 (host {}) \
                      {}; install one version on all hosts",
                     card.rank, card.host, card.version, first.host, first.version
+                )));
+            }
+            if card.selection != first.selection {
+                return Err(Error::Init(format!(
+                    "rank {} (host {}) and rank 0 (host {}) choose algorithms differently; set \
+                     RLAUNCH_ALGO the same on all ranks, and let RLAUNCH_TUNE_FILE name files of \
+                     one content",
+                    card.rank, card.host, first.host
                 )));
             }
         }

@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use rlaunch_schedule::{Question, Shape, Spec, select};
+use rlaunch_schedule::{Algorithm, Question, Shape, Spec};
 use rlaunch_transport::Progress;
 use rlaunch_wire::{Collective, Descriptor, Op};
 
@@ -94,6 +94,7 @@ impl CollectiveOperation {
             count: checked.result_count,
             ranks: size,
         });
+        let is_forced = group.choice.is_some() || call.schedule.is_some() || core.selector.has_preference();
         let way = if is_near {
             // SAFETY: as the caller vouches.
             Way::Team(unsafe { TeamOperation::new(group, key, call, descriptor) })
@@ -101,7 +102,7 @@ impl CollectiveOperation {
             // SAFETY: as the caller vouches.
             unsafe { copy_alone(call, &checked, input) };
             Way::Done
-        } else if let Some(lanes) = hierarchical::serves(group, call, core.algorithm.is_some()) {
+        } else if let Some(lanes) = hierarchical::serves(group, call, is_forced) {
             let call = summed(call, input);
             // SAFETY: as the caller vouches; the copy lives as long as the operation.
             let operation = unsafe { Hierarchical::new(key, descriptor, call, lanes) };
@@ -198,10 +199,6 @@ fn task(
 ) -> Task {
     let group = core.group(key);
     let (ranks, me, size) = (group.ranks.clone(), group.me, group.size());
-    let shape = Shape {
-        world: size,
-        hosts: group.host_count(),
-    };
     let collective = match descriptor.collective {
         // What ranks tell each other to make a communicator.
         Collective::Create => Collective::AllGather,
@@ -215,17 +212,17 @@ fn task(
     let question = Question {
         collective,
         bytes: checked.bytes_of_all,
-        shape,
+        shape: group.shape(),
         in_order,
     };
-    let asked = call.schedule.filter(|choice| {
-        choice.algorithm.serves(collective)
-            && (!in_order || choice.algorithm.keeps_order(collective))
-    });
-    let choice = asked.unwrap_or_else(|| select(question, core.algorithm));
-    let spec = Spec::new(collective, choice.algorithm, size)
+    let wanted = call.schedule.or(group.choice).filter(|choice| choice.serves(question));
+    let choice = wanted.unwrap_or_else(|| core.selector.select(question));
+    let mut spec = Spec::new(collective, choice.algorithm, size)
         .with_root(descriptor.root)
         .with_order(in_order);
+    if choice.algorithm == Algorithm::Hierarchical {
+        spec = spec.with_hosts(group.hosts.clone());
+    }
     let op = match descriptor.op {
         Some(Op::Avg | Op::PremulSum) => Some(Op::Sum),
         other => other,
@@ -268,17 +265,13 @@ pub(crate) fn between(
     me: u32,
     root: u32,
 ) -> (Arc<Plan>, usize) {
-    let shape = Shape {
-        world,
-        hosts: world,
-    };
     let question = Question {
         collective,
         bytes,
-        shape,
+        shape: Shape::of_strangers(world),
         in_order: false,
     };
-    let choice = select(question, core.algorithm);
+    let choice = core.selector.select(question);
     let spec = Spec::new(collective, choice.algorithm, world).with_root(root);
     (core.plan(spec, me), choice.segment_bytes)
 }

@@ -1,5 +1,6 @@
 //! Who this rank is and how it finds the others, as read from the environment or given by hand.
 
+use std::path::PathBuf;
 use std::{env, time::Duration};
 
 use rlaunch_transport::tcp::TcpOptions;
@@ -53,8 +54,10 @@ pub struct Config {
     pub transports: Transports,
     pub timeout: Duration,
     pub init_timeout: Duration,
-    /// Algorithm by name, over the selection.
+    /// Which algorithms may run: [`rlaunch_schedule::Preference`] has the grammar.
     pub algorithm: Option<String>,
+    /// What `rperf --tune` wrote of this machine; equal on all ranks.
+    pub tune_file: Option<PathBuf>,
     /// Ranks of one host with different names here count as of different hosts: they share no
     /// memory. For several jobs' worth of isolation, and to try several hosts on one.
     pub host_id: Option<String>,
@@ -77,6 +80,7 @@ impl Config {
             timeout: TIMEOUT_DEFAULT,
             init_timeout: INIT_TIMEOUT_DEFAULT,
             algorithm: None,
+            tune_file: None,
             host_id: None,
             tcp: TcpOptions::default(),
         }
@@ -113,6 +117,7 @@ impl Config {
         config.timeout = seconds(environment::RLAUNCH_TIMEOUT, TIMEOUT_DEFAULT)?;
         config.init_timeout = seconds(environment::RLAUNCH_INIT_TIMEOUT, INIT_TIMEOUT_DEFAULT)?;
         config.algorithm = read(environment::RLAUNCH_ALGO);
+        config.tune_file = read(environment::RLAUNCH_TUNE_FILE).map(PathBuf::from);
         config.host_id = read(environment::RLAUNCH_HOST_ID);
         config.tcp = TcpOptions::from_variables(read).map_err(Error::Init)?;
         if let Some(text) = read(environment::RLAUNCH_TRANSPORT) {

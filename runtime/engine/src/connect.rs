@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use prost::Message;
-use rlaunch_schedule::Algorithm;
 use rlaunch_transport::Secret;
 use rlaunch_transport::shm::{self, Doorbell, ShmConnection, ShmSetup, Team};
 use rlaunch_transport::tcp::handshake::Identity;
@@ -22,6 +21,7 @@ use crate::health::Watch;
 use crate::local;
 use crate::network::{Network, check_allowed};
 use crate::point::Points;
+use crate::selection;
 use crate::wait::Pace;
 use crate::{Error, Rank};
 
@@ -39,7 +39,7 @@ pub(crate) struct Place {
 
 /// Joins; returns once this rank is connected with all others.
 pub(crate) fn connect(config: &Config) -> Result<(Place, Core), Error> {
-    let algorithm = forced_algorithm(config)?;
+    let selector = selection::selector(config)?;
     let deadline = Instant::now() + config.init_timeout;
     let admitted = admit(config, deadline)?;
     let (job, secret) = (admitted.job, admitted.secret.clone());
@@ -51,7 +51,8 @@ pub(crate) fn connect(config: &Config) -> Result<(Place, Core), Error> {
     let network = Network::open(config, admitted.data_listener(config))?;
     let port = network.as_ref().map_or(0, Network::port);
     let addresses = network.as_ref().map_or_else(Vec::new, Network::addresses);
-    let card = Card::gather(config, &host, port, &addresses).map_err(init("reading /proc"))?;
+    let mut card = Card::gather(config, &host, port, &addresses).map_err(init("reading /proc"))?;
+    card.selection = selector.fingerprint();
     let (cards, control) = admitted.join(card.encode_to_vec(), deadline)?;
     let cards = Card::decode_all(&cards)?;
     if cards.len() != config.world_size as usize {
@@ -122,7 +123,7 @@ pub(crate) fn connect(config: &Config) -> Result<(Place, Core), Error> {
         watch: Watch::new(processes, is_leader_link),
         pace: Pace::new(has_core),
         timeout: config.timeout,
-        algorithm,
+        selector: Arc::new(selector),
         groups,
         active: Vec::new(),
         plans: HashMap::new(),
@@ -133,14 +134,6 @@ pub(crate) fn connect(config: &Config) -> Result<(Place, Core), Error> {
         failed_now: Vec::new(),
     };
     Ok((place, core))
-}
-
-fn forced_algorithm(config: &Config) -> Result<Option<Algorithm>, Error> {
-    let parse = |name: &String| {
-        name.parse::<Algorithm>()
-            .map_err(|error| Error::Init(format!("RLAUNCH_ALGO: {error}")))
-    };
-    config.algorithm.as_ref().map(parse).transpose()
 }
 
 /// Sets up the arena with those ranks that can share it.

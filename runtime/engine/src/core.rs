@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rlaunch_schedule::{Algorithm, Spec};
+use rlaunch_schedule::{Selector, Spec};
 use rlaunch_transport::shm::{Arena, Doorbell};
 use rlaunch_transport::tcp::TcpEndpoint;
 use rlaunch_transport::{Connection, ConnectionError, Header, Outgoing};
@@ -34,7 +34,7 @@ pub(crate) struct Core {
     pub(crate) watch: Watch,
     pub(crate) pace: Pace,
     pub(crate) timeout: Duration,
-    pub(crate) algorithm: Option<Algorithm>,
+    pub(crate) selector: Arc<Selector>,
     pub(crate) groups: Groups,
     /// Operations under way, but for the one that the driving thread runs for itself.
     pub(crate) active: Vec<Active>,
@@ -394,11 +394,15 @@ const PLANS_MAX: usize = 256;
 impl Core {
     /// The steps of this rank in such a call.
     pub(crate) fn plan(&mut self, spec: Spec, rank: u32) -> Arc<Plan> {
-        if self.plans.len() >= PLANS_MAX && !self.plans.contains_key(&(spec, rank)) {
+        let key = (spec, rank);
+        if let Some(plan) = self.plans.get(&key) {
+            return Arc::clone(plan);
+        }
+        if self.plans.len() >= PLANS_MAX {
             self.plans.clear();
         }
-        let plan = self.plans.entry((spec, rank));
-        plan.or_insert_with(|| Arc::new(Plan::new(spec, rank)))
-            .clone()
+        let plan = Arc::new(Plan::new(&key.0, rank));
+        self.plans.insert(key, Arc::clone(&plan));
+        plan
     }
 }

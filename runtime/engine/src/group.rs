@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rlaunch_schedule::{Choice, Hosts, Shape};
 use rlaunch_transport::shm::Team;
 use rlaunch_wire::{Collective, DType, Descriptor, Op};
 
@@ -34,8 +35,9 @@ pub(crate) struct Group {
     pub(crate) near: Arc<[u32]>,
     /// All members are of this host and in the team.
     pub(crate) is_near: bool,
-    /// Host of each member, numbered from 0 in the order of their lowest member.
-    pub(crate) hosts: Arc<[u32]>,
+    pub(crate) hosts: Hosts,
+    /// How collectives run over connections, instead of what the selection says.
+    pub(crate) choice: Option<Choice>,
     /// Every host with several members has a team.
     pub(crate) has_all_teams: bool,
     pub(crate) timeout: Option<Duration>,
@@ -68,7 +70,7 @@ pub(crate) struct Members {
 impl Group {
     pub(crate) fn new(members: Members, shared: Arc<Shared>) -> Self {
         let is_near = members.team.is_some() && members.near.len() == members.ranks.len();
-        let hosts = renumbered(&members.hosts);
+        let hosts = Hosts::new(members.hosts);
         Self {
             shared,
             is_near,
@@ -77,7 +79,8 @@ impl Group {
             team: members.team,
             near: members.near.into(),
             has_all_teams: has_all_teams(&hosts, &members.places),
-            hosts: hosts.into(),
+            hosts,
+            choice: None,
             timeout: None,
             poison: None,
             calls: 0,
@@ -96,13 +99,16 @@ impl Group {
         self.ranks.len() as u32
     }
 
-    /// Hosts, as far as the choice of algorithms is concerned.
-    pub(crate) fn host_count(&self) -> u32 {
+    /// How the members lie, as far as the choice of algorithms is concerned.
+    pub(crate) fn shape(&self) -> Shape {
         if self.is_near {
-            return 1;
+            return Shape::of_one_host(self.size());
         }
-        // Where memory is not shared inside a host either, its ranks are as far as others.
-        self.hosts.iter().max().map_or(1, |last| last + 1).max(2)
+        match Shape::of(&self.hosts) {
+            // Where memory is not shared inside a host either, its ranks are as far as others.
+            shape if shape.hosts == 1 => Shape::of_strangers(self.size()),
+            shape => shape,
+        }
     }
 
     pub(crate) fn contains(&self, world_rank: u32) -> bool {
@@ -148,22 +154,10 @@ impl Group {
     }
 }
 
-/// The same hosts, counted from 0 in the order in which they first appear.
-fn renumbered(hosts: &[u32]) -> Vec<u32> {
-    let mut known = HashMap::new();
-    let number = |host: &u32| {
-        let next = known.len() as u32;
-        *known.entry(*host).or_insert(next)
-    };
-    hosts.iter().map(number).collect()
-}
-
-fn has_all_teams(hosts: &[u32], places: &[u64]) -> bool {
-    let count = hosts.iter().max().map_or(0, |last| last + 1);
-    (0..count).all(|host| {
-        let mut members = (0..hosts.len()).filter(|member| hosts[*member] == host);
-        let first = members.next();
-        members.next().is_none() || first.is_some_and(|first| places[first] != 0)
+fn has_all_teams(hosts: &Hosts, places: &[u64]) -> bool {
+    hosts.members().iter().all(|members| {
+        let first = members.first().map_or(0, |first| places[*first as usize]);
+        members.len() < 2 || first != 0
     })
 }
 

@@ -96,7 +96,7 @@ pub(crate) fn serves(group: &Group, call: &Call, is_forced: bool) -> Option<Lane
     if is_forced || !is_served || is_users || !group.has_all_teams || call.count == 0 {
         return None;
     }
-    Lanes::new(&group.hosts, group.me)
+    Lanes::new(group.hosts.numbers(), group.me)
 }
 
 impl Hierarchical {

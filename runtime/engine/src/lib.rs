@@ -54,6 +54,7 @@ mod network;
 mod point;
 mod progress;
 mod request;
+mod selection;
 mod streams;
 mod wait;
 mod waker;
@@ -70,6 +71,9 @@ pub use failure::{
 pub use interrupt::set_interrupt;
 pub use point::{Group, Source, Tag};
 pub use request::{Pending, Persistent, Request, Status};
+pub use rlaunch_schedule::{
+    Algorithm, Choice, Costs, Measurement, Prediction, Question, Shape, Tuning, TuningError,
+};
 pub use rlaunch_wire::{Collective, DType, Descriptor, Op};
 pub use world::{World, init};
 

@@ -33,6 +33,11 @@ impl Hosts {
         self.of_rank.len() as u32
     }
 
+    /// By rank.
+    pub fn numbers(&self) -> &[u32] {
+        &self.of_rank
+    }
+
     pub fn of(&self, rank: u32) -> u32 {
         self.of_rank[rank as usize]
     }

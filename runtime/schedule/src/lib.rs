@@ -29,6 +29,6 @@ pub use order::Order;
 pub use program::{Action, Buffer, Program, Slice, Step};
 pub use select::{
     Choice, Costs, Measurement, Prediction, Preference, PreferenceError, Question, Selector, Shape,
-    Tuning, TuningError, select,
+    Tuning, TuningError,
 };
 pub use spec::{Spec, reduces};

@@ -36,8 +36,10 @@ pub const RLAUNCH_INIT_TIMEOUT: &str = "RLAUNCH_INIT_TIMEOUT";
 pub const RLAUNCH_TRANSPORT: &str = "RLAUNCH_TRANSPORT";
 /// Ranks of one host that set it differently share no memory, as if on different hosts.
 pub const RLAUNCH_HOST_ID: &str = "RLAUNCH_HOST_ID";
-/// Algorithm by name, over the selection: `ring`, `recursive_doubling`.
+/// Algorithms that may run: `ring`, `all_reduce:ring,tree;broadcast:^chain`.
 pub const RLAUNCH_ALGO: &str = "RLAUNCH_ALGO";
+/// File that `rperf --tune` wrote, from which algorithms are chosen.
+pub const RLAUNCH_TUNE_FILE: &str = "RLAUNCH_TUNE_FILE";
 /// Interfaces for data: beginnings of names, `=name`, networks, or `^` and what not to use.
 pub const RLAUNCH_SOCKET_IFNAME: &str = "RLAUNCH_SOCKET_IFNAME";
 /// The same in others' words; ours goes before.

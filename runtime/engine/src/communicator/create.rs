@@ -226,11 +226,7 @@ impl Core {
 
     /// A number for what this rank's choice of algorithms depends on.
     fn choices(&self) -> u64 {
-        // FNV-1a.
-        let text = format!("{:?}", self.algorithm);
-        text.bytes().fold(0xCBF2_9CE4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
-        })
+        self.selector.fingerprint()
     }
 }
 

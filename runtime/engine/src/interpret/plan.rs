@@ -21,7 +21,7 @@ pub(crate) struct Lane {
 }
 
 impl Plan {
-    pub(crate) fn new(spec: Spec, rank: u32) -> Self {
+    pub(crate) fn new(spec: &Spec, rank: u32) -> Self {
         let program = program(spec, rank);
         let mut lanes: Vec<Lane> = Vec::new();
         let mut lane_of = vec![None; spec.world as usize];

@@ -83,6 +83,14 @@ pub struct Choice {
     pub segment_bytes: usize,
 }
 
+impl Choice {
+    /// Whether such a call can run so.
+    pub fn serves(&self, question: Question) -> bool {
+        let is_known = self.algorithm.serves(question.collective);
+        is_known && self.segment_bytes > 0 && serves(self.algorithm, question)
+    }
+}
+
 /// A candidate and what the model says of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prediction {
@@ -103,6 +111,11 @@ pub struct Selector {
 impl Selector {
     pub fn new(tuning: Tuning, preference: Preference) -> Self {
         Self { tuning, preference }
+    }
+
+    /// Whether the user wants anything of the choice.
+    pub fn has_preference(&self) -> bool {
+        !self.preference.is_default()
     }
 
     pub fn tuning(&self) -> &Tuning {
@@ -136,8 +149,11 @@ impl Selector {
         choice
     }
 
-    /// All candidates, the cheapest first.
+    /// All candidates, the cheapest first; none for what has no algorithms.
     pub fn explain(&self, question: Question) -> Vec<Prediction> {
+        if Algorithm::serving(question.collective).next().is_none() {
+            return Vec::new();
+        }
         let chosen = self.select(question);
         let candidates = Algorithm::serving(question.collective);
         let mut predictions: Vec<_> = candidates
@@ -168,12 +184,6 @@ impl Selector {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         })
     }
-}
-
-/// As [`Selector::select`], without a tuning and with one algorithm preferred.
-pub fn select(question: Question, forced: Option<Algorithm>) -> Choice {
-    let preference = forced.map(|one| one.name().parse().expect("a name is a preference"));
-    Selector::new(Tuning::default(), preference.unwrap_or_default()).select(question)
 }
 
 fn serves(algorithm: Algorithm, question: Question) -> bool {
