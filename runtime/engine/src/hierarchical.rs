@@ -259,7 +259,7 @@ impl Hierarchical {
 
     fn root_host(&self, core: &Core) -> Option<u32> {
         let hosts = &core.group(self.key).hosts;
-        hosts.get(self.descriptor.root as usize).copied()
+        hosts.numbers().get(self.descriptor.root as usize).copied()
     }
 
     /// The pieces to everybody on the host.

@@ -117,18 +117,13 @@ impl Slice {
 
 impl Program {
     /// Whether the vector or the blocks may be cut in segments for which the program runs one after
-    /// another. Blocks can't where a slice spans several, since a piece of each is no longer one
-    /// range; nor where not every rank knows every length, and so how many segments there are.
+    /// another: the same for all ranks of a call. Blocks can't where the algorithm puts several in
+    /// one message, since a piece of each is no longer one range; nor where not every rank knows every
+    /// length, and so how many segments there are.
     pub fn can_run_in_segments(&self) -> bool {
-        if self.spec.collective_is_of_vectors() {
-            return true;
-        }
-        let single = |slice: Slice| slice.chunks == 1;
-        self.spec.lengths_are_known_to_all()
-            && self.steps.iter().all(|step| {
-                step.action.reads().iter().copied().all(single)
-                    && step.action.writes().is_none_or(single)
-            })
+        let spec = &self.spec;
+        spec.collective_is_of_vectors()
+            || (spec.lengths_are_known_to_all() && spec.algorithm.sends_single_blocks())
     }
 
     /// How many segments of about `segment_bytes` the longest part is cut in: at least one.

@@ -159,6 +159,14 @@ impl Algorithm {
         }
     }
 
+    /// Whether every message that carries blocks carries one.
+    pub fn sends_single_blocks(self) -> bool {
+        matches!(
+            self,
+            Self::Ring | Self::Pairwise | Self::Linear | Self::Hierarchical
+        )
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Self::Ring => "ring",

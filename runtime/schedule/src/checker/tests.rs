@@ -57,6 +57,29 @@ fn all_algorithms_are_right() {
     }
 }
 
+/// What runs in segments says so on all ranks, and rightly: a piece of several blocks is no range.
+#[test]
+fn single_blocks_are_single_everywhere() {
+    for spec in specs(7, &[0, 3]) {
+        let is_single = spec.algorithm.sends_single_blocks();
+        if !is_single || spec.collective_is_of_vectors() {
+            continue;
+        }
+        for step in programs(&spec).iter().flat_map(|program| &program.steps) {
+            let slices = step
+                .action
+                .reads()
+                .iter()
+                .copied()
+                .chain(step.action.writes());
+            assert!(
+                slices.into_iter().all(|slice| slice.chunks == 1),
+                "{spec:?}: {step:?}"
+            );
+        }
+    }
+}
+
 /// Whether the programs of a world have as many steps as there are pairs of ranks.
 fn is_quadratic(spec: &Spec) -> bool {
     matches!(
