@@ -94,7 +94,8 @@ impl CollectiveOperation {
             count: checked.result_count,
             ranks: size,
         });
-        let is_forced = group.choice.is_some() || call.schedule.is_some() || core.selector.has_preference();
+        let is_forced =
+            group.choice.is_some() || call.schedule.is_some() || core.selector.has_preference();
         let way = if is_near {
             // SAFETY: as the caller vouches.
             Way::Team(unsafe { TeamOperation::new(group, key, call, descriptor) })
@@ -215,7 +216,10 @@ fn task(
         shape: group.shape(),
         in_order,
     };
-    let wanted = call.schedule.or(group.choice).filter(|choice| choice.serves(question));
+    let wanted = call
+        .schedule
+        .or(group.choice)
+        .filter(|choice| choice.serves(question));
     let choice = wanted.unwrap_or_else(|| core.selector.select(question));
     let mut spec = Spec::new(collective, choice.algorithm, size)
         .with_root(descriptor.root)

@@ -186,7 +186,11 @@ mod tests {
 
     #[test]
     fn questions_count_the_bytes_of_all_parts() {
-        let shape = Shape { world: 4, hosts: 2 };
+        let shape = Shape {
+            world: 4,
+            hosts: 2,
+            lanes: 2,
+        };
         let bytes = |test| question(test, 10, DType::F32, shape).map(|one| one.bytes);
         assert_eq!(bytes(Test::AllReduce), Some(40));
         assert_eq!(bytes(Test::AllGather), Some(160));

@@ -89,10 +89,9 @@ impl Communicator {
     /// memory, where no algorithm is needed.
     pub fn shape(&self) -> Result<Shape, Error> {
         let (key, world) = (self.inner.key, self.size());
-        self.inner.engine.with(move |core| {
-            let hosts = core.group(key).host_count();
-            Ok(Shape { world, hosts })
-        })
+        self.inner
+            .engine
+            .with(move |core| Ok(core.group(key).shape()))
     }
 
     /// A communicator of the ranks that are alive, after a failure. Called by all of them.

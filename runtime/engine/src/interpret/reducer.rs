@@ -67,43 +67,22 @@ impl Reducer {
     /// # Safety
     /// As [`Reducer::combine`], for all inputs, of which there is at least one.
     pub(super) unsafe fn combine_all(&self, to: *mut u8, inputs: &[*const u8], count: usize) {
-        let bytes = count * self.dtype.size_bytes();
-        let is_input = inputs[1..].contains(&to.cast_const());
-        if self.user.is_none() && !is_input {
+        if self.user.is_none() {
             // SAFETY: as the caller vouches.
-            unsafe { reduce_many(self.dtype, self.op, to, inputs, count) };
+            unsafe { rlaunch_device::reduce_many_raw(self.dtype, self.op, to, inputs, count) };
             return;
         }
-        // What is written is still to be read, so the sum is made elsewhere.
+        // What is written may be still to be read, so the sum is made elsewhere.
+        let bytes = count * self.dtype.size_bytes();
         let mut sum = vec![0_u64; bytes.div_ceil(8)];
         let sum = sum.as_mut_ptr().cast::<u8>();
-        if self.user.is_none() {
-            // SAFETY: as the caller vouches; the new memory is as large.
-            unsafe { reduce_many(self.dtype, self.op, sum, inputs, count) };
-        } else {
-            // SAFETY: the first input is valid and the new memory as large.
-            unsafe { std::ptr::copy_nonoverlapping(inputs[0], sum, bytes) };
-            for input in &inputs[1..] {
-                // SAFETY: as the caller vouches.
-                unsafe { self.combine(sum, sum, *input, count) };
-            }
+        // SAFETY: the first input is valid and the new memory as large.
+        unsafe { std::ptr::copy_nonoverlapping(inputs[0], sum, bytes) };
+        for input in &inputs[1..] {
+            // SAFETY: as the caller vouches.
+            unsafe { self.combine(sum, sum, *input, count) };
         }
         // SAFETY: both are valid and apart.
         unsafe { std::ptr::copy_nonoverlapping(sum, to, bytes) };
-    }
-}
-
-/// # Safety
-/// As [`Reducer::combine_all`]; `to` is none of the inputs but the first.
-unsafe fn reduce_many(dtype: DType, op: Op, to: *mut u8, inputs: &[*const u8], count: usize) {
-    let [first, others @ ..] = inputs else {
-        unreachable!("a reduction has inputs")
-    };
-    let bytes = count * dtype.size_bytes();
-    // SAFETY: as the caller vouches.
-    unsafe { std::ptr::copy(*first, to, bytes) };
-    for other in others {
-        // SAFETY: as the caller vouches.
-        unsafe { rlaunch_device::reduce_raw(dtype, op, to, to, *other, count) };
     }
 }
