@@ -229,6 +229,10 @@ impl Core {
             self.note_abort(key);
             self.refuse_departed(key, &awaited);
         }
+        for (key, awaited) in self.started_waits() {
+            self.note_abort(key);
+            self.refuse_departed(key, &awaited);
+        }
         self.end_overdue(now);
         self.end_overdue_points(now);
         let oldest = self.oldest_move().unwrap_or(now);

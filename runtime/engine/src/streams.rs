@@ -43,8 +43,8 @@ pub(crate) struct Stream {
     aside_bytes: usize,
     /// Looks at the message at the head that was nobody's.
     looks: u32,
-    /// The message being taken is one that was set aside.
-    takes_aside: bool,
+    /// The peer has said goodbye behind all it sent.
+    has_ended: bool,
 }
 
 #[derive(Debug)]
@@ -224,7 +224,8 @@ impl Core {
     /// The header at the head of the stream, once what is being set aside has been. Messages that
     /// need no operation to deal with them are dealt with.
     pub(crate) fn head(&mut self, rank: u32, call: &Descriptor) -> Result<Option<Header>, Error> {
-        if self.peers[rank as usize].connection.is_none() {
+        let peer = &self.peers[rank as usize];
+        if peer.connection.is_none() || peer.stream.has_ended {
             return Ok(None);
         }
         loop {
@@ -246,7 +247,9 @@ impl Core {
                 Kind::Leave => {
                     self.begin_intake(rank, header, Goes::Nowhere);
                     self.take_in(rank, call)?;
-                    self.peers[rank as usize].has_left = true;
+                    let peer = &mut self.peers[rank as usize];
+                    peer.has_left = true;
+                    peer.stream.has_ended = true;
                     // Only the stream's end follows.
                     return Ok(None);
                 }

@@ -139,3 +139,39 @@ fn requests_of_a_failed_communicator_end() {
         });
     }
 }
+
+/// The sender is long gone when its message is asked for.
+#[test]
+fn what_was_sent_before_leaving_reaches_a_started_receive() {
+    for transports in [SHM, TCP] {
+        let (left, has_left) = mpsc::channel::<()>();
+        let has_left = std::sync::Mutex::new(has_left);
+        ranks(&config(2, transports), |world| {
+            // From here on the two are connected, and small messages need no help of the receiver.
+            world.barrier().unwrap();
+            if world.rank() == 1 {
+                let pending = world.start_send(vec![7u32; 7], 0, 5).unwrap();
+                pending.wait().unwrap();
+                world.finalize().unwrap();
+                left.send(()).unwrap();
+                return;
+            }
+            has_left
+                .lock()
+                .unwrap()
+                .recv_timeout(Duration::from_secs(20))
+                .unwrap();
+            let buffer = vec![0u32; 100];
+            let pending = world
+                .start_recv(buffer, rlaunch_runtime::Source::Any, 5)
+                .unwrap();
+            assert_eq!(pending.wait().unwrap()[..8], [7, 7, 7, 7, 7, 7, 7, 0]);
+            // Nobody is left to send another.
+            let pending = world
+                .start_recv(vec![0u32; 1], rlaunch_runtime::Source::Any, 5)
+                .unwrap();
+            let error = pending.wait().unwrap_err();
+            assert!(matches!(error, Error::PeerLeft { .. }), "{error}");
+        });
+    }
+}

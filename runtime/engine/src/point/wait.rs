@@ -11,6 +11,7 @@ use super::matching::Pattern;
 use super::operation::{OperationId, Stage, Started};
 use crate::Error;
 use crate::core::Core;
+use crate::group::GroupKey;
 use crate::request::Status;
 use crate::wait::{Awaited, Operation};
 
@@ -185,9 +186,8 @@ impl Core {
     /// Moves what can be moved between this rank and all others.
     pub(crate) fn progress_pairs(&mut self, call: &Descriptor) -> Result<(), Error> {
         for rank in 0..self.size() {
-            if !self.peers[rank as usize].has_left {
-                self.progress_pair(rank, call)?;
-            }
+            // Also of who has left: what it sent before is still to be taken.
+            self.progress_pair(rank, call)?;
         }
         Ok(())
     }
@@ -232,6 +232,19 @@ impl Core {
         for id in self.points.operations.all_started() {
             self.awaited_by(id, awaited);
         }
+    }
+
+    /// Per started operation its communicator and the ranks that it waits for.
+    pub(crate) fn started_waits(&self) -> Vec<(GroupKey, Vec<Awaited>)> {
+        let started = self.points.operations.all_started().into_iter();
+        started
+            .filter_map(|id| {
+                let call = self.points.operations.look(id)?.call;
+                let mut awaited = Vec::new();
+                self.awaited_by(id, &mut awaited);
+                Some((self.groups.find(call.communicator)?, awaited))
+            })
+            .collect()
     }
 
     /// Fails the communicators whose started operations have waited too long.
