@@ -36,7 +36,7 @@ fn start(ranks: u32, words: &[&str], more: &[(&str, &str)]) -> Vec<Child> {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .unwrap()
+            .expect("rperf starts")
     };
     (0..ranks).map(rank).collect()
 }
@@ -44,7 +44,7 @@ fn start(ranks: u32, words: &[&str], more: &[(&str, &str)]) -> Vec<Child> {
 fn run(ranks: u32, words: &[&str], more: &[(&str, &str)]) -> Vec<Output> {
     let children = start(ranks, words, more);
     let outputs = children.into_iter().map(|child| child.wait_with_output());
-    outputs.map(Result::unwrap).collect()
+    outputs.map(|output| output.expect("rperf ends")).collect()
 }
 
 fn out(output: &Output) -> String {
