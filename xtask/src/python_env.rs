@@ -27,6 +27,23 @@ pub fn ensure(cache_dir: &Path) -> Result<PathBuf, String> {
     ))
 }
 
+/// Adds modules that some tests use and others do without. Tests skip what is not there.
+pub fn add(python: &Path, modules: &[(&str, &str)]) {
+    let lacking = modules
+        .iter()
+        .filter(|(module, _)| !imports(python, module));
+    let packages: Vec<&str> = lacking.map(|(_, package)| *package).collect();
+    if packages.is_empty() {
+        return;
+    }
+    if let Err(error) = pip_install(python, &packages) {
+        eprintln!(
+            "x test: SKIPPED what needs {}: {error}",
+            packages.join(", ")
+        );
+    }
+}
+
 /// The python that environments are made from.
 pub struct BasePython {
     program: String,

@@ -18,6 +18,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     system::ensure_build()?;
     system::ensure_hosts()?;
     let python = python_env::ensure(&paths::cache())?;
+    python_env::add(&python, &[("ml_dtypes", "ml_dtypes"), ("mypy", "mypy")]);
     let torch = torch::ensure(&paths::cache());
     if let Err(reason) = &torch {
         eprintln!("x test: SKIPPED what needs torch: {reason}");

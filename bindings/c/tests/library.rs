@@ -218,6 +218,11 @@ fn point_to_point() {
     all_well("point", &[1, 2, 3]);
 }
 
+#[test]
+fn communicators() {
+    all_well("communicators", &[1, 2, 3]);
+}
+
 /// What rank 0, or the rank given, prints in an example.
 fn example(name: &str, size: u32, expected: &[(usize, &str)]) {
     let outputs = run(&compile(&format!("examples/{name}.c"), name), size);

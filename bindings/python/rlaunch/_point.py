@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 
-class Status(NamedTuple):
+@dataclass(frozen=True)
+class Status:
     """Where a message came from, and how many elements it had."""
 
     source: int

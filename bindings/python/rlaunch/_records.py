@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Optional
+from dataclasses import dataclass, field
+from typing import Optional
 
 
-class Operation(NamedTuple):
+@dataclass(frozen=True)
+class Operation:
     """One call on a communicator. Times are seconds, from when the world was made."""
 
     call: str
@@ -25,14 +27,16 @@ class Operation(NamedTuple):
     took: float
 
 
-class CommunicatorRecord(NamedTuple):
+@dataclass(frozen=True)
+class CommunicatorRecord:
     """The last operations of one communicator, oldest first."""
 
     id: int
     operations: list[Operation]
 
 
-class FlightRecorder(NamedTuple):
+@dataclass(frozen=True)
+class FlightRecorder:
     """The last operations of this rank. print() shows them as the signal's dump does."""
 
     rank: int
@@ -41,7 +45,7 @@ class FlightRecorder(NamedTuple):
     world_size: int
     age: float
     communicators: list[CommunicatorRecord]
-    text: str
+    text: str = field(repr=False)
 
     def __str__(self) -> str:
         return self.text

@@ -1,6 +1,6 @@
 """The native part. Use it through rlaunch.
 
-A stands for what the memory is in: a numpy array, a tensor on the CPU, an object with the buffer
+_A stands for what the memory is in: a numpy array, a tensor on the CPU, an object with the buffer
 protocol. What is said of a call is in its docstring: help(rlaunch.all_reduce).
 """
 
@@ -8,26 +8,25 @@ from types import TracebackType
 from typing import Any, Callable, Final, Generator, Generic, Literal, Optional, Sequence, TypeVar
 from typing import Union, final
 
-import numpy
-from numpy.typing import DTypeLike
+from typing_extensions import disjoint_base
 
 from rlaunch._point import Status
-from rlaunch._records import FlightRecorder
 
 __version__: str
 ANY: Final[int]
 
-Name = Literal[
+_Name = Literal[
     "sum", "prod", "min", "max", "avg", "band", "bor", "bxor", "land", "lor", "lxor", "minloc",
     "maxloc",
 ]  # fmt: skip
-Op = Union[Name, Operation]
-A = TypeVar("A")
-T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
+_Op = Union[_Name, Operation]
+_A = TypeVar("_A")
+_T = TypeVar("_T")
+_T_co = TypeVar("_T_co", covariant=True)
 
+@disjoint_base
 class Communicator:
-    """A group of ranks that call together, seen by one of them. Ranks count within it."""
+    """_A group of ranks that call together, seen by one of them. Ranks count within it."""
 
     def rank(self) -> int: ...
     def size(self) -> int: ...
@@ -40,273 +39,266 @@ class Communicator:
     def abort(self, reason: str = "aborted by the program") -> None: ...
     def error(self) -> Optional[BaseException]: ...
     def set_timeout(self, seconds: Optional[float]) -> None: ...
-    def allocate(self, bytes: int) -> Memory: ...
-    def empty(
-        self, shape: Union[int, Sequence[int]], dtype: DTypeLike = "float64"
-    ) -> numpy.ndarray[Any, Any]: ...
-    def zeros(
-        self, shape: Union[int, Sequence[int]], dtype: DTypeLike = "float64"
-    ) -> numpy.ndarray[Any, Any]: ...
 
     # Collectives, at once.
     def barrier(self, *, timeout: Optional[float] = None) -> None: ...
-    def broadcast(self, x: A, root: int = 0, *, timeout: Optional[float] = None) -> A: ...
+    def broadcast(self, x: _A, root: int = 0, *, timeout: Optional[float] = None) -> _A: ...
     def all_reduce(
-        self, x: A, op: Op = "sum", *, out: Optional[A] = None, timeout: Optional[float] = None
-    ) -> A: ...
+        self, x: _A, op: _Op = "sum", *, out: Optional[_A] = None, timeout: Optional[float] = None
+    ) -> _A: ...
     def reduce(
         self,
-        x: A,
+        x: _A,
         root: int = 0,
-        op: Op = "sum",
+        op: _Op = "sum",
         *,
-        out: Optional[A] = None,
+        out: Optional[_A] = None,
         timeout: Optional[float] = None,
-    ) -> Optional[A]: ...
+    ) -> Optional[_A]: ...
     def scan(
-        self, x: A, op: Op = "sum", *, out: Optional[A] = None, timeout: Optional[float] = None
-    ) -> A: ...
+        self, x: _A, op: _Op = "sum", *, out: Optional[_A] = None, timeout: Optional[float] = None
+    ) -> _A: ...
     def exscan(
-        self, x: A, op: Op = "sum", *, out: Optional[A] = None, timeout: Optional[float] = None
-    ) -> A: ...
+        self, x: _A, op: _Op = "sum", *, out: Optional[_A] = None, timeout: Optional[float] = None
+    ) -> _A: ...
     def all_gather(
-        self, x: A, *, out: Optional[A] = None, timeout: Optional[float] = None
-    ) -> A: ...
+        self, x: _A, *, out: Optional[_A] = None, timeout: Optional[float] = None
+    ) -> _A: ...
     def gather(
-        self, x: A, root: int = 0, *, out: Optional[A] = None, timeout: Optional[float] = None
-    ) -> Optional[A]: ...
+        self, x: _A, root: int = 0, *, out: Optional[_A] = None, timeout: Optional[float] = None
+    ) -> Optional[_A]: ...
     def scatter(
         self,
-        x: Optional[A],
+        x: Optional[_A],
         root: int = 0,
         *,
-        out: Optional[A] = None,
+        out: Optional[_A] = None,
         timeout: Optional[float] = None,
-    ) -> A: ...
+    ) -> _A: ...
     def reduce_scatter(
-        self, x: A, op: Op = "sum", *, out: Optional[A] = None, timeout: Optional[float] = None
-    ) -> A: ...
+        self, x: _A, op: _Op = "sum", *, out: Optional[_A] = None, timeout: Optional[float] = None
+    ) -> _A: ...
     def all_to_all(
-        self, x: A, *, out: Optional[A] = None, timeout: Optional[float] = None
-    ) -> A: ...
+        self, x: _A, *, out: Optional[_A] = None, timeout: Optional[float] = None
+    ) -> _A: ...
     def all_gather_v(
         self,
-        x: A,
+        x: _A,
         counts: Sequence[int],
         *,
-        out: Optional[A] = None,
+        out: Optional[_A] = None,
         timeout: Optional[float] = None,
-    ) -> A: ...
+    ) -> _A: ...
     def gather_v(
         self,
-        x: A,
+        x: _A,
         counts: Optional[Sequence[int]] = None,
         root: int = 0,
         *,
-        out: Optional[A] = None,
+        out: Optional[_A] = None,
         timeout: Optional[float] = None,
-    ) -> Optional[A]: ...
+    ) -> Optional[_A]: ...
     def scatter_v(
         self,
-        x: Optional[A],
+        x: Optional[_A],
         counts: Optional[Sequence[int]] = None,
         root: int = 0,
         *,
-        out: Optional[A] = None,
+        out: Optional[_A] = None,
         timeout: Optional[float] = None,
-    ) -> A: ...
+    ) -> _A: ...
     def reduce_scatter_v(
         self,
-        x: A,
+        x: _A,
         counts: Sequence[int],
-        op: Op = "sum",
+        op: _Op = "sum",
         *,
-        out: Optional[A] = None,
+        out: Optional[_A] = None,
         timeout: Optional[float] = None,
-    ) -> A: ...
+    ) -> _A: ...
     def all_to_all_v(
         self,
-        x: A,
+        x: _A,
         send_counts: Sequence[int],
         recv_counts: Sequence[int],
         *,
-        out: Optional[A] = None,
+        out: Optional[_A] = None,
         timeout: Optional[float] = None,
-    ) -> A: ...
+    ) -> _A: ...
 
     # The same, started.
     def ibarrier(self, *, timeout: Optional[float] = None) -> Request[None]: ...
-    def ibroadcast(self, x: A, root: int = 0, *, timeout: Optional[float] = None) -> Request[A]: ...
+    def ibroadcast(self, x: _A, root: int = 0, *, timeout: Optional[float] = None) -> Request[_A]: ...
     def iall_reduce(
-        self, x: A, op: Op = "sum", *, out: Optional[A] = None, timeout: Optional[float] = None
-    ) -> Request[A]: ...
+        self, x: _A, op: _Op = "sum", *, out: Optional[_A] = None, timeout: Optional[float] = None
+    ) -> Request[_A]: ...
     def ireduce(
         self,
-        x: A,
+        x: _A,
         root: int = 0,
-        op: Op = "sum",
+        op: _Op = "sum",
         *,
-        out: Optional[A] = None,
+        out: Optional[_A] = None,
         timeout: Optional[float] = None,
-    ) -> Request[Optional[A]]: ...
+    ) -> Request[Optional[_A]]: ...
     def iscan(
-        self, x: A, op: Op = "sum", *, out: Optional[A] = None, timeout: Optional[float] = None
-    ) -> Request[A]: ...
+        self, x: _A, op: _Op = "sum", *, out: Optional[_A] = None, timeout: Optional[float] = None
+    ) -> Request[_A]: ...
     def iexscan(
-        self, x: A, op: Op = "sum", *, out: Optional[A] = None, timeout: Optional[float] = None
-    ) -> Request[A]: ...
+        self, x: _A, op: _Op = "sum", *, out: Optional[_A] = None, timeout: Optional[float] = None
+    ) -> Request[_A]: ...
     def iall_gather(
-        self, x: A, *, out: Optional[A] = None, timeout: Optional[float] = None
-    ) -> Request[A]: ...
+        self, x: _A, *, out: Optional[_A] = None, timeout: Optional[float] = None
+    ) -> Request[_A]: ...
     def igather(
-        self, x: A, root: int = 0, *, out: Optional[A] = None, timeout: Optional[float] = None
-    ) -> Request[Optional[A]]: ...
+        self, x: _A, root: int = 0, *, out: Optional[_A] = None, timeout: Optional[float] = None
+    ) -> Request[Optional[_A]]: ...
     def iscatter(
         self,
-        x: Optional[A],
+        x: Optional[_A],
         root: int = 0,
         *,
-        out: Optional[A] = None,
+        out: Optional[_A] = None,
         timeout: Optional[float] = None,
-    ) -> Request[A]: ...
+    ) -> Request[_A]: ...
     def ireduce_scatter(
-        self, x: A, op: Op = "sum", *, out: Optional[A] = None, timeout: Optional[float] = None
-    ) -> Request[A]: ...
+        self, x: _A, op: _Op = "sum", *, out: Optional[_A] = None, timeout: Optional[float] = None
+    ) -> Request[_A]: ...
     def iall_to_all(
-        self, x: A, *, out: Optional[A] = None, timeout: Optional[float] = None
-    ) -> Request[A]: ...
+        self, x: _A, *, out: Optional[_A] = None, timeout: Optional[float] = None
+    ) -> Request[_A]: ...
     def iall_gather_v(
         self,
-        x: A,
+        x: _A,
         counts: Sequence[int],
         *,
-        out: Optional[A] = None,
+        out: Optional[_A] = None,
         timeout: Optional[float] = None,
-    ) -> Request[A]: ...
+    ) -> Request[_A]: ...
     def igather_v(
         self,
-        x: A,
+        x: _A,
         counts: Optional[Sequence[int]] = None,
         root: int = 0,
         *,
-        out: Optional[A] = None,
+        out: Optional[_A] = None,
         timeout: Optional[float] = None,
-    ) -> Request[Optional[A]]: ...
+    ) -> Request[Optional[_A]]: ...
     def iscatter_v(
         self,
-        x: Optional[A],
+        x: Optional[_A],
         counts: Optional[Sequence[int]] = None,
         root: int = 0,
         *,
-        out: Optional[A] = None,
+        out: Optional[_A] = None,
         timeout: Optional[float] = None,
-    ) -> Request[A]: ...
+    ) -> Request[_A]: ...
     def ireduce_scatter_v(
         self,
-        x: A,
+        x: _A,
         counts: Sequence[int],
-        op: Op = "sum",
+        op: _Op = "sum",
         *,
-        out: Optional[A] = None,
+        out: Optional[_A] = None,
         timeout: Optional[float] = None,
-    ) -> Request[A]: ...
+    ) -> Request[_A]: ...
     def iall_to_all_v(
         self,
-        x: A,
+        x: _A,
         send_counts: Sequence[int],
         recv_counts: Sequence[int],
         *,
-        out: Optional[A] = None,
+        out: Optional[_A] = None,
         timeout: Optional[float] = None,
-    ) -> Request[A]: ...
+    ) -> Request[_A]: ...
 
     # The same, prepared.
     def barrier_init(self, *, timeout: Optional[float] = None) -> Persistent[None]: ...
     def broadcast_init(
-        self, x: A, root: int = 0, *, timeout: Optional[float] = None
-    ) -> Persistent[A]: ...
+        self, x: _A, root: int = 0, *, timeout: Optional[float] = None
+    ) -> Persistent[_A]: ...
     def all_reduce_init(
-        self, x: A, op: Op = "sum", *, out: Optional[A] = None, timeout: Optional[float] = None
-    ) -> Persistent[A]: ...
+        self, x: _A, op: _Op = "sum", *, out: Optional[_A] = None, timeout: Optional[float] = None
+    ) -> Persistent[_A]: ...
     def reduce_init(
         self,
-        x: A,
+        x: _A,
         root: int = 0,
-        op: Op = "sum",
+        op: _Op = "sum",
         *,
-        out: Optional[A] = None,
+        out: Optional[_A] = None,
         timeout: Optional[float] = None,
-    ) -> Persistent[Optional[A]]: ...
+    ) -> Persistent[Optional[_A]]: ...
     def scan_init(
-        self, x: A, op: Op = "sum", *, out: Optional[A] = None, timeout: Optional[float] = None
-    ) -> Persistent[A]: ...
+        self, x: _A, op: _Op = "sum", *, out: Optional[_A] = None, timeout: Optional[float] = None
+    ) -> Persistent[_A]: ...
     def exscan_init(
-        self, x: A, op: Op = "sum", *, out: Optional[A] = None, timeout: Optional[float] = None
-    ) -> Persistent[A]: ...
+        self, x: _A, op: _Op = "sum", *, out: Optional[_A] = None, timeout: Optional[float] = None
+    ) -> Persistent[_A]: ...
     def all_gather_init(
-        self, x: A, *, out: Optional[A] = None, timeout: Optional[float] = None
-    ) -> Persistent[A]: ...
+        self, x: _A, *, out: Optional[_A] = None, timeout: Optional[float] = None
+    ) -> Persistent[_A]: ...
     def gather_init(
-        self, x: A, root: int = 0, *, out: Optional[A] = None, timeout: Optional[float] = None
-    ) -> Persistent[Optional[A]]: ...
+        self, x: _A, root: int = 0, *, out: Optional[_A] = None, timeout: Optional[float] = None
+    ) -> Persistent[Optional[_A]]: ...
     def scatter_init(
         self,
-        x: Optional[A],
+        x: Optional[_A],
         root: int = 0,
         *,
-        out: Optional[A] = None,
+        out: Optional[_A] = None,
         timeout: Optional[float] = None,
-    ) -> Persistent[A]: ...
+    ) -> Persistent[_A]: ...
     def reduce_scatter_init(
-        self, x: A, op: Op = "sum", *, out: Optional[A] = None, timeout: Optional[float] = None
-    ) -> Persistent[A]: ...
+        self, x: _A, op: _Op = "sum", *, out: Optional[_A] = None, timeout: Optional[float] = None
+    ) -> Persistent[_A]: ...
     def all_to_all_init(
-        self, x: A, *, out: Optional[A] = None, timeout: Optional[float] = None
-    ) -> Persistent[A]: ...
+        self, x: _A, *, out: Optional[_A] = None, timeout: Optional[float] = None
+    ) -> Persistent[_A]: ...
     def all_gather_v_init(
         self,
-        x: A,
+        x: _A,
         counts: Sequence[int],
         *,
-        out: Optional[A] = None,
+        out: Optional[_A] = None,
         timeout: Optional[float] = None,
-    ) -> Persistent[A]: ...
+    ) -> Persistent[_A]: ...
     def gather_v_init(
         self,
-        x: A,
+        x: _A,
         counts: Optional[Sequence[int]] = None,
         root: int = 0,
         *,
-        out: Optional[A] = None,
+        out: Optional[_A] = None,
         timeout: Optional[float] = None,
-    ) -> Persistent[Optional[A]]: ...
+    ) -> Persistent[Optional[_A]]: ...
     def scatter_v_init(
         self,
-        x: Optional[A],
+        x: Optional[_A],
         counts: Optional[Sequence[int]] = None,
         root: int = 0,
         *,
-        out: Optional[A] = None,
+        out: Optional[_A] = None,
         timeout: Optional[float] = None,
-    ) -> Persistent[A]: ...
+    ) -> Persistent[_A]: ...
     def reduce_scatter_v_init(
         self,
-        x: A,
+        x: _A,
         counts: Sequence[int],
-        op: Op = "sum",
+        op: _Op = "sum",
         *,
-        out: Optional[A] = None,
+        out: Optional[_A] = None,
         timeout: Optional[float] = None,
-    ) -> Persistent[A]: ...
+    ) -> Persistent[_A]: ...
     def all_to_all_v_init(
         self,
-        x: A,
+        x: _A,
         send_counts: Sequence[int],
         recv_counts: Sequence[int],
         *,
-        out: Optional[A] = None,
+        out: Optional[_A] = None,
         timeout: Optional[float] = None,
-    ) -> Persistent[A]: ...
+    ) -> Persistent[_A]: ...
 
     # Calls of two ranks. In a group, recv's Status is all zero.
     def send(self, x: Any, to: int, tag: int = 0) -> None: ...
@@ -323,10 +315,10 @@ class Communicator:
     def send_object(self, value: Any, to: int, tag: int = 0) -> None: ...
     def recv_object(self, source: int, tag: int = 0) -> Any: ...
     def broadcast_object(self, value: Any = None, root: int = 0) -> Any: ...
-    def all_gather_object(self, value: T) -> list[T]: ...
-    def gather_object(self, value: T, root: int = 0) -> Optional[list[T]]: ...
-    def scatter_object(self, values: Optional[Sequence[T]], root: int = 0) -> T: ...
-    def all_to_all_object(self, values: Sequence[T]) -> list[T]: ...
+    def all_gather_object(self, value: _T) -> list[_T]: ...
+    def gather_object(self, value: _T, root: int = 0) -> Optional[list[_T]]: ...
+    def scatter_object(self, values: Optional[Sequence[_T]], root: int = 0) -> _T: ...
+    def all_to_all_object(self, values: Sequence[_T]) -> list[_T]: ...
 
 @final
 class World(Communicator):
@@ -340,19 +332,18 @@ class World(Communicator):
     def host(self) -> str: ...
     def transports(self) -> list[str]: ...
     def is_authenticated(self) -> bool: ...
-    def flight_recorder(self) -> FlightRecorder: ...
     def finalize(self) -> None: ...
     def abandon(self) -> None: ...
 
 @final
-class Request(Generic[T_co]):
-    """A call under way: test it, wait() for its result, `await` it, or use it in a `with`."""
+class Request(Generic[_T_co]):
+    """_A call under way: test it, wait() for its result, `await` it, or use it in a `with`."""
 
     def test(self) -> bool: ...
-    def wait(self) -> T_co: ...
+    def wait(self) -> _T_co: ...
     def wait_timeout(self, seconds: float) -> bool: ...
     def fileno(self) -> int: ...
-    def __enter__(self) -> Request[T_co]: ...
+    def __enter__(self) -> Request[_T_co]: ...
     def __exit__(
         self,
         kind: Optional[type[BaseException]],
@@ -360,29 +351,21 @@ class Request(Generic[T_co]):
         traceback: Optional[TracebackType],
         /,
     ) -> None: ...
-    def __await__(self) -> Generator[Any, None, T_co]: ...
+    def __await__(self) -> Generator[Any, None, _T_co]: ...
     @classmethod
-    def __class_getitem__(cls, item: Any, /) -> Any: ...
+    def __class_getitem__(cls, item: Any) -> Any: ...
 
 @final
-class Persistent(Generic[T_co]):
-    """A call prepared once and started many times, one at a time, on the same arrays."""
+class Persistent(Generic[_T_co]):
+    """_A call prepared once and started many times, one at a time, on the same arrays."""
 
-    def start(self) -> Request[T_co]: ...
+    def start(self) -> Request[_T_co]: ...
     @classmethod
-    def __class_getitem__(cls, item: Any, /) -> Any: ...
+    def __class_getitem__(cls, item: Any) -> Any: ...
 
 @final
 class Operation:
-    """A reduction with something of its own: made by premul_sum() or operation()."""
-
-@final
-class Memory:
-    """Memory that the ranks of a host share. numpy.asarray(memory) is its bytes."""
-
-    @property
-    def __array_interface__(self) -> dict[str, Any]: ...
-    def __len__(self) -> int: ...
+    """_A reduction with something of its own: made by premul_sum() or operation()."""
 
 def premul_sum(scalar: Any) -> Operation: ...
 def operation(function: Callable[[Any, Any], Any], *, commutative: bool = True) -> Operation: ...

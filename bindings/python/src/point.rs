@@ -138,14 +138,14 @@ impl Communicator {
 
     /// Waits until an array is there that recv with the same arguments would take; returns its
     /// Status.
-    #[pyo3(signature = (source=ANY, tag=ANY))]
+    #[pyo3(signature = (source=ANY, tag=ANY), text_signature = "($self, source=-1, tag=-1)")]
     fn probe(&self, py: Python<'_>, source: i64, tag: i64) -> PyResult<Py<PyAny>> {
         let (source, tag) = (self::source(self.place(py)?, source)?, wanted(tag)?);
         status(py, &self.call(py, |handle| handle.probe(source, tag))?)
     }
 
     /// The Status of an array that is there now, as probe; None where there is none.
-    #[pyo3(signature = (source=ANY, tag=ANY))]
+    #[pyo3(signature = (source=ANY, tag=ANY), text_signature = "($self, source=-1, tag=-1)")]
     fn try_probe(&self, py: Python<'_>, source: i64, tag: i64) -> PyResult<Option<Py<PyAny>>> {
         let (source, tag) = (self::source(self.place(py)?, source)?, wanted(tag)?);
         let known = self.call(py, |handle| handle.try_probe(source, tag))?;
