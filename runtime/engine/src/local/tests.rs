@@ -8,7 +8,7 @@ use crate::call::{Counts, UserOp};
 
 const SLOT_BYTES: usize = 4096;
 /// Around what a post, a line and a slot hold, in elements of 4 bytes.
-const COUNTS: [usize; 12] = [0, 1, 6, 7, 17, 1023, 1024, 1025, 2048, 2049, 5000, 10_000];
+const COUNTS: [usize; 12] = [1, 0, 6, 7, 17, 1025, 1023, 1024, 2048, 5000, 2049, 10_000];
 
 /// Runs `body` as each member of a team.
 fn members<R: Send>(members: u32, body: impl Fn(&mut Member) -> R + Sync) -> Vec<R> {
@@ -205,7 +205,9 @@ fn every_collective_at_every_border() {
     ];
     for size in 1..=9 {
         members(size, |member| {
-            for count in COUNTS {
+            // Larger teams differ in who takes part, not in what fits.
+            let step = if size <= 4 { 1 } else { 4 };
+            for count in COUNTS.into_iter().step_by(step) {
                 for collective in collectives {
                     let count = if collective == C::Barrier { 0 } else { count };
                     check(member, collective, count, 0, false);
