@@ -88,7 +88,7 @@ impl Communicator {
     /// How its ranks lie, as far as algorithms are selected by it: one host means that they share
     /// memory, where no algorithm is needed.
     pub fn shape(&self) -> Result<Shape, Error> {
-        let (key, world) = (self.inner.key, self.size());
+        let key = self.inner.key;
         self.inner
             .engine
             .with(move |core| Ok(core.group(key).shape()))

@@ -79,10 +79,10 @@ impl Outcome {
                     test: result.test,
                     bytes: result.bytes,
                     flag: best.flag.map(|flag| flag.name()),
-                    ratio: if case.kind == Kind::Python {
-                        ours - theirs
-                    } else {
-                        ours / theirs
+                    ratio: match case.kind {
+                        _ if !ours.is_finite() || !theirs.is_finite() => f64::NAN,
+                        Kind::Python => ours - theirs,
+                        _ => ours / theirs,
                     },
                     times_us: best.times_us,
                     limit_us,

@@ -151,7 +151,7 @@ fn turn(
         let ours = times_us.first().copied().unwrap_or(f64::INFINITY);
         match time {
             Ok(time_us) => {
-                results.given_up[index] = index > 0 && time_us > HOPELESS * ours;
+                results.given_up[index] = contender.spins() && time_us > HOPELESS * ours;
                 times_us.push(time_us);
             }
             Err(error) => {
