@@ -11,9 +11,11 @@ use crate::Error;
 use crate::collective::CollectiveOperation;
 use crate::completion::Completion;
 use crate::core::Core;
+use crate::failure::Slot;
 use crate::group::GroupKey;
 use crate::job::{Job, Work};
 use crate::wait::{Awaited, Operation};
+use rlaunch_wire::Descriptor;
 
 pub(crate) struct Active {
     pub(crate) key: GroupKey,
@@ -24,6 +26,7 @@ pub(crate) struct Active {
     moved: Instant,
     timeout: Option<Duration>,
     is_collective: bool,
+    slot: Option<Slot>,
 }
 
 impl fmt::Debug for Active {
@@ -99,7 +102,9 @@ impl Core {
                 return;
             }
         };
+        let slot = self.record_begin(key, operation.as_ref());
         self.active.push(Active {
+            slot,
             key,
             operation: Some(operation),
             completion,
@@ -147,6 +152,7 @@ impl Core {
     fn end(&mut self, at: usize, mut operation: Box<dyn Operation>, error: Option<Error>) {
         operation.end(self);
         let active = self.active.swap_remove(at);
+        self.record_end(active.key, active.slot, error.is_none());
         let result = match error {
             None => Ok(operation.status()),
             Some(error) => Err(self.failure_of(active.key, error)),
@@ -223,12 +229,26 @@ impl Core {
         let mut missing: Vec<u32> = awaited.iter().map(|awaited| awaited.rank).collect();
         missing.sort_unstable();
         missing.dedup();
-        let missing = missing.into_iter().map(|rank| self.identity(rank));
+        let call = operation.call();
+        let missing = missing.into_iter().map(|rank| (rank, self.identity(rank)));
+        let (last_known, missing) = missing
+            .map(|(rank, identity)| (self.last_known(rank, call.communicator), identity))
+            .unzip();
         Error::Timeout {
-            during: operation.call().to_string(),
+            during: call.to_string(),
             waited,
-            missing: missing.collect(),
+            missing,
+            last_known,
         }
+    }
+
+    /// The last call of a rank that this one knows of: the one it said that it waits in, or that of
+    /// the last message from it.
+    pub(crate) fn last_known(&self, rank: u32, communicator: u32) -> Option<Descriptor> {
+        let peer = &self.peers[rank as usize];
+        let is_here = |call: &&Descriptor| call.communicator == communicator;
+        let told = peer.waits_in.iter().rev().find(is_here).copied();
+        told.or(peer.last_heard)
     }
 
     /// The communicator's last handle is gone; nothing of it is under way.
@@ -237,6 +257,7 @@ impl Core {
             return;
         };
         self.forget_aside(group.id());
+        self.ballots.forget(group.id());
         self.close_points(group.id(), &Error::Finalized);
         for job in group.queue {
             job.completion.complete(Err(Error::Finalized));
@@ -257,6 +278,7 @@ impl Core {
                 operation.end(self);
             }
             let active = self.active.swap_remove(at);
+            self.record_end(active.key, active.slot, false);
             active.completion.complete(Err(error.clone()));
         }
         for key in self.groups.keys() {

@@ -6,8 +6,8 @@ use std::{env, time::Duration};
 use rlaunch_transport::tcp::TcpOptions;
 use rlaunch_wire::environment;
 
-use crate::Error;
 use crate::launchers::{self, Place};
+use crate::{Error, RecorderSettings};
 
 /// What a call may wait for its peers when RLAUNCH_TIMEOUT is not set. Long, since ranks legally
 /// drift apart (loading data, checkpoints); a dead peer is found within seconds regardless.
@@ -54,6 +54,7 @@ pub struct Config {
     pub transports: Transports,
     pub timeout: Duration,
     pub init_timeout: Duration,
+    pub recorder: RecorderSettings,
     /// Which algorithms may run: [`rlaunch_schedule::Preference`] has the grammar.
     pub algorithm: Option<String>,
     /// What `rperf --tune` wrote of this machine; equal on all ranks.
@@ -79,6 +80,7 @@ impl Config {
             },
             timeout: TIMEOUT_DEFAULT,
             init_timeout: INIT_TIMEOUT_DEFAULT,
+            recorder: RecorderSettings::default(),
             algorithm: None,
             tune_file: None,
             host_id: None,
@@ -119,6 +121,10 @@ impl Config {
         config.algorithm = read(environment::RLAUNCH_ALGO);
         config.tune_file = read(environment::RLAUNCH_TUNE_FILE).map(PathBuf::from);
         config.host_id = read(environment::RLAUNCH_HOST_ID);
+        config.recorder = RecorderSettings::parse(
+            read(environment::RLAUNCH_RECORDER_SIGNAL).as_deref(),
+            read(environment::RLAUNCH_RECORDER_FILE),
+        )?;
         config.tcp = TcpOptions::from_variables(read).map_err(Error::Init)?;
         if let Some(text) = read(environment::RLAUNCH_TRANSPORT) {
             config.transports = Transports::parse(&text)?;

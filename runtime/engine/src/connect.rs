@@ -15,7 +15,7 @@ use crate::card::{Card, has_core_each};
 use crate::config::{Config, Rendezvous};
 use crate::control::ControlLink;
 use crate::core::{Core, Neighbours, Peer};
-use crate::failure::Shared;
+use crate::failure::{Ballots, Logbook, Shared};
 use crate::group::{Group, Groups, Members};
 use crate::health::Watch;
 use crate::local;
@@ -67,14 +67,14 @@ pub(crate) fn connect(config: &Config) -> Result<(Place, Core), Error> {
     let me = config.rank as usize;
     let mut peers: Vec<Peer> = cards.iter().map(|card| Peer::new(identity(card))).collect();
     let shared = share_memory(me, &cards, &secret, job, deadline, &mut peers)?;
-    let identity = Identity {
+    let proof = Identity {
         secret: secret.clone(),
         job,
         rank: config.rank,
     };
     let network = match network {
         Some(network) if check_allowed(me, &cards, &peers)? => {
-            Some(network.connect(config, &cards, identity, &mut peers)?)
+            Some(network.connect(config, &cards, proof, &mut peers)?)
         }
         Some(_) => None,
         None => check_allowed(me, &cards, &peers).map(|_| None)?,
@@ -111,7 +111,10 @@ pub(crate) fn connect(config: &Config) -> Result<(Place, Core), Error> {
         // Every host's team was made when its memory was.
         places: vec![1; cards.len()],
     };
+    let me = identity(&cards[me]);
+    let logbook = Logbook::open(me, config.world_size, logbook_epoch, &config.recorder);
     let shared = Arc::new(Shared::new(0, logbook_epoch));
+    logbook.add(&shared);
     groups.insert(Group::new(members, shared));
     let core = Core {
         rank: config.rank,
@@ -132,6 +135,8 @@ pub(crate) fn connect(config: &Config) -> Result<(Place, Core), Error> {
         done: Vec::new(),
         points: Points::default(),
         failed_now: Vec::new(),
+        ballots: Ballots::default(),
+        logbook,
     };
     Ok((place, core))
 }

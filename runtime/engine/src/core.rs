@@ -13,6 +13,7 @@ use rlaunch_wire::notice::{Disagreement, Failed, Notice, NoticeKind};
 
 use crate::active::Active;
 use crate::control::{ControlLink, Event};
+use crate::failure::{Ballots, Logbook};
 use crate::group::{GroupKey, Groups};
 use crate::health::Watch;
 use crate::interpret::Plan;
@@ -46,6 +47,8 @@ pub(crate) struct Core {
     pub(crate) points: Points,
     /// Communicators that have failed since their point-to-point operations were last ended.
     pub(crate) failed_now: Vec<GroupKey>,
+    pub(crate) ballots: Ballots,
+    pub(crate) logbook: Arc<Logbook>,
 }
 
 /// Another rank (or this one, without a connection).
@@ -69,6 +72,8 @@ pub(crate) struct Peer {
     pub(crate) pair: Pair,
     /// The calls that it waits in, as it told; the newest last of each communicator.
     pub(crate) waits_in: Vec<Descriptor>,
+    /// The call of the last message that came from it.
+    pub(crate) last_heard: Option<Descriptor>,
 }
 
 /// A message that waits for its turn.
@@ -77,6 +82,8 @@ pub(crate) struct Queued {
     pub(crate) message: Outgoing,
     /// Told when it has been sent.
     pub(crate) owner: Option<OperationId>,
+    /// The payload, where it is the message's own.
+    pub(crate) _body: Option<Box<[u8]>>,
 }
 
 /// What ended a peer, as far as this rank knows.
@@ -108,6 +115,7 @@ impl Peer {
             outbox: VecDeque::new(),
             pair: Pair::default(),
             waits_in: Vec::new(),
+            last_heard: None,
         }
     }
 }
@@ -122,6 +130,20 @@ impl Queued {
         Self {
             message: Outgoing::new(header, std::ptr::null()),
             owner: None,
+            _body: None,
+        }
+    }
+
+    /// With a payload of its own.
+    pub(crate) fn with_body(header: Header, body: Box<[u8]>) -> Self {
+        let header = Header {
+            length_bytes: body.len() as u64,
+            ..header
+        };
+        Self {
+            message: Outgoing::new(header, body.as_ptr()),
+            owner: None,
+            _body: Some(body),
         }
     }
 
@@ -129,6 +151,7 @@ impl Queued {
         Self {
             message,
             owner: Some(owner),
+            _body: None,
         }
     }
 }
@@ -204,6 +227,7 @@ impl Core {
         group.poison = Some(error.clone());
         let id = group.id();
         self.failed_now.push(key);
+        self.logbook.print_after(&error);
         let failed = |rank, cause, has_left| {
             NoticeKind::Failed(Failed {
                 rank,
@@ -242,6 +266,7 @@ impl Core {
         if let Some(group) = self.groups.get_mut(key)
             && group.poison.is_none()
         {
+            self.logbook.print_after(&error);
             group.poison = Some(error);
             self.failed_now.push(key);
         }

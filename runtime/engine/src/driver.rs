@@ -60,6 +60,7 @@ impl Engine {
     /// Polls `own` until it is done or fails, and everything else meanwhile.
     pub(crate) fn drive_own(&self, core: &mut Core, own: &mut Own<'_>) -> Result<(), Error> {
         let mut turn = Turn::default();
+        let slot = core.record_begin(own.key, own.operation);
         let result = loop {
             match own.operation.poll(core) {
                 Ok(Progress::Done) => break Ok(()),
@@ -84,6 +85,7 @@ impl Engine {
             }
         };
         own.operation.end(core);
+        core.record_end(own.key, slot, result.is_ok());
         if turn.has_looked
             && let Some(group) = core.groups.get_mut(own.key)
         {

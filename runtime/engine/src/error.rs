@@ -63,12 +63,14 @@ pub enum Error {
     #[error(
         "{during} waited {waited:.1?} for {}; hint: see what they do (py-spy, gdb), or raise \
              RLAUNCH_TIMEOUT (seconds)",
-        list(missing)
+        list(missing, last_known)
     )]
     Timeout {
         during: String,
         waited: Duration,
         missing: Vec<Rank>,
+        /// The last call of each that this rank knows of.
+        last_known: Vec<Option<Descriptor>>,
     },
 
     /// The world could not be formed. The text says what to do.
@@ -118,6 +120,18 @@ pub enum Error {
         during: String,
     },
 
+    /// Another rank goes on without this communicator: it calls `shrink`. Cause: it has seen a
+    /// failure that this rank has not seen yet. Call `shrink` too.
+    #[error(
+        "{by} shrinks communicator {communicator}; this rank was in {during}; \
+             hint: after a failure all ranks that are left call shrink"
+    )]
+    Revoked {
+        by: Rank,
+        communicator: u32,
+        during: String,
+    },
+
     /// The survivors of a failure took this rank for dead: it had not answered for as long as they
     /// wait. Cause: it was stopped (SIGSTOP, a debugger, a frozen machine). It can't come back.
     #[error(
@@ -137,9 +151,14 @@ pub enum Error {
     Finalized,
 }
 
-fn list(ranks: &[Rank]) -> String {
+fn list(ranks: &[Rank], last_known: &[Option<Descriptor>]) -> String {
     const SHOWN_MAX: usize = 8;
-    let mut text: Vec<String> = ranks.iter().take(SHOWN_MAX).map(Rank::to_string).collect();
+    let calls = last_known.iter().copied().chain(std::iter::repeat(None));
+    let show = |(rank, call): (&Rank, Option<Descriptor>)| match call {
+        Some(call) => format!("{rank}, last heard of in {call}"),
+        None => rank.to_string(),
+    };
+    let mut text: Vec<String> = ranks.iter().zip(calls).take(SHOWN_MAX).map(show).collect();
     if ranks.len() > SHOWN_MAX {
         text.push(format!("{} more", ranks.len() - SHOWN_MAX));
     }

@@ -51,6 +51,8 @@ pub(crate) struct Group {
     /// A collective is under way: those after it wait.
     pub(crate) is_busy: bool,
     pub(crate) queue: VecDeque<Job>,
+    /// How often it was shrunk.
+    pub(crate) shrinks: u64,
 }
 
 /// Who belongs to a new group.
@@ -88,6 +90,7 @@ impl Group {
             waits_in: None,
             is_busy: false,
             queue: VecDeque::new(),
+            shrinks: 0,
         }
     }
 

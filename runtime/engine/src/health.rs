@@ -72,7 +72,9 @@ impl Core {
     /// One look at control link and neighbours. What it finds becomes the error of the communicators
     /// that it concerns.
     pub(crate) fn look(&mut self) {
-        self.watch.next_look = Instant::now() + LOOK_PERIOD;
+        let now = Instant::now();
+        self.watch.next_look = now + LOOK_PERIOD;
+        self.end_revoked(now);
         if let Some(network) = &self.network {
             network.poll();
         }

@@ -240,6 +240,7 @@ impl Core {
                 Ok(None) => return Ok(None),
                 Err(error) => return Err(self.explain(rank, error, call)),
             };
+            self.peers[rank as usize].last_heard = Some(header.descriptor);
             match header.kind {
                 Kind::Collective if self.groups.is_over(header.descriptor.communicator) => {
                     self.begin_intake(rank, header, Goes::Nowhere);

@@ -11,12 +11,22 @@ use rlaunch_wire::Descriptor;
 
 use crate::Error;
 use crate::core::Core;
+use crate::failure::About;
 use crate::request::Status;
 
 /// Something that takes several polls.
 pub(crate) trait Operation: Send {
     /// The call that it serves, for messages and to compare.
     fn call(&self) -> Descriptor;
+
+    /// What the flight recorder tells beside the call.
+    fn about(&self) -> About {
+        let call = self.call();
+        About {
+            bytes: call.count * call.dtype.size_bytes() as u64,
+            ..About::default()
+        }
+    }
 
     /// Does what can be done now. Completion shows again at the next poll.
     fn poll(&mut self, core: &mut Core) -> Result<Progress, Error>;

@@ -7,7 +7,7 @@ use crate::connect::connect;
 use crate::engine::Engine;
 use crate::group::Groups;
 use crate::waker::Waker;
-use crate::{Communicator, Config, Error};
+use crate::{Communicator, Config, Error, FlightRecorder};
 
 /// Joins the job that the environment describes; see [`Config::from_environment`].
 pub fn init() -> Result<World, Error> {
@@ -35,6 +35,12 @@ impl World {
             ))
         })?;
         Ok(Self { communicator })
+    }
+
+    /// The last operations of each communicator, with their times. Takes no lock: it may be read
+    /// while a call hangs.
+    pub fn flight_recorder(&self) -> FlightRecorder {
+        self.engine().logbook.read()
     }
 
     /// Number of this rank among those of its host.

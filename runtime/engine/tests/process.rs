@@ -125,8 +125,81 @@ fn play(role: &str, world: &World) -> Result<(), Error> {
         "leave" if world.rank() == 1 => Ok(()),
         "exit" | "leave" => world.all_reduce(&mut buffer, Op::Sum),
         "bench" => bench(world),
+        "shrink" => shrink(world),
         other => panic!("role {other:?}"),
     }
+}
+
+/// Goes on with whoever is left, for as long as this rank lives.
+fn shrink(world: &World) -> Result<(), Error> {
+    let mut current = world.duplicate()?;
+    say("ready");
+    loop {
+        let mut buffer = vec![1.0f32; 200_000];
+        if let Err(error) = current.all_reduce(&mut buffer, Op::Sum) {
+            say(&error.to_string());
+            current = current.shrink()?;
+            let mut ranks = vec![0u32; current.size() as usize];
+            current.all_gather(&[world.rank()], &mut ranks)?;
+            say(&format!("left: {ranks:?}"));
+        }
+    }
+}
+
+/// One after the other is killed, rank 0, which relays the others' words, among them.
+#[test]
+fn survivors_of_kills_go_on_again_and_again() {
+    for transport in ["shm", "tcp"] {
+        let mut ranks = start(4, 4, transport, "shrink", &[]);
+        for rank in &mut ranks {
+            assert_eq!(rank.line(), "joined");
+        }
+        for rank in &mut ranks {
+            assert_eq!(rank.line(), "ready");
+        }
+        let mut left = vec![0usize, 1, 2, 3];
+        for victim in [2, 0] {
+            ranks[victim].signal(libc::SIGKILL);
+            let begin = Instant::now();
+            left.retain(|rank| *rank != victim);
+            for rank in &left {
+                let line = ranks[*rank].line();
+                assert!(
+                    line.contains(&format!("rank {victim} (host")),
+                    "{transport}: {line}"
+                );
+                assert_eq!(ranks[*rank].line(), format!("left: {left:?}"));
+            }
+            let took = begin.elapsed();
+            assert!(took < Duration::from_secs(6), "{transport}: {took:?}");
+        }
+    }
+}
+
+/// Also of a rank that computes, or hangs in a call.
+#[test]
+fn a_signal_prints_the_last_operations() {
+    let directory = std::env::temp_dir().join(format!("rlaunch-recorder-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let file = directory.join("rank{rank}").to_str().unwrap().to_owned();
+    let more = [("RLAUNCH_RECORDER_FILE", file.as_str())];
+    let mut ranks = start(2, 2, "shm", "busy", &more);
+    for rank in &mut ranks {
+        assert_eq!(rank.line(), "joined");
+    }
+    for (number, expected) in [(0, "communicator 0"), (1, "running")] {
+        let begin = Instant::now();
+        loop {
+            ranks[number].signal(libc::SIGUSR2);
+            std::thread::sleep(Duration::from_millis(20));
+            let text = std::fs::read_to_string(directory.join(format!("rank{number}")));
+            if text.is_ok_and(|text| text.contains(expected)) {
+                break;
+            }
+            assert!(begin.elapsed() < Duration::from_secs(10), "rank {number}");
+        }
+    }
+    std::fs::remove_dir_all(&directory).unwrap();
 }
 
 #[test]

@@ -27,6 +27,8 @@ pub enum Kind {
     Credit = 6,
     /// The sender has finalized; nothing follows.
     Leave = 7,
+    /// What survivors of a failure tell each other; the payload is the engine's.
+    Ballot = 8,
 }
 
 impl Kind {
@@ -39,6 +41,7 @@ impl Kind {
             Self::Granted,
             Self::Credit,
             Self::Leave,
+            Self::Ballot,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == code)

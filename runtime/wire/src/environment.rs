@@ -32,6 +32,10 @@ pub const RLAUNCH_PORT: &str = "RLAUNCH_PORT";
 pub const RLAUNCH_TIMEOUT: &str = "RLAUNCH_TIMEOUT";
 /// Seconds that init may wait for all ranks.
 pub const RLAUNCH_INIT_TIMEOUT: &str = "RLAUNCH_INIT_TIMEOUT";
+/// Signal on which a rank prints its last operations (SIGUSR2), or `none`.
+pub const RLAUNCH_RECORDER_SIGNAL: &str = "RLAUNCH_RECORDER_SIGNAL";
+/// Where it prints them, also after an error; `{rank}` stands for the rank.
+pub const RLAUNCH_RECORDER_FILE: &str = "RLAUNCH_RECORDER_FILE";
 /// Transports allowed, by name: `shm,tcp`.
 pub const RLAUNCH_TRANSPORT: &str = "RLAUNCH_TRANSPORT";
 /// Ranks of one host that set it differently share no memory, as if on different hosts.

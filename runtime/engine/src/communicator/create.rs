@@ -183,7 +183,7 @@ impl Core {
     }
 
     /// The new communicator's state; `places` by member.
-    fn make_group(
+    pub(crate) fn make_group(
         &mut self,
         id: u32,
         ranks: Vec<u32>,
@@ -219,6 +219,7 @@ impl Core {
             ranks,
         };
         let shared = std::sync::Arc::new(Shared::new(id, self.epoch));
+        self.logbook.add(&shared);
         let mut group = Group::new(members, shared);
         group.poison = self.known_failure(&group.ranks);
         Ok(group)

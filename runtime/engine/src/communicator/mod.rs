@@ -94,11 +94,6 @@ impl Communicator {
             .with(move |core| Ok(core.group(key).shape()))
     }
 
-    /// A communicator of the ranks that are alive, after a failure. Called by all of them.
-    pub fn shrink(&self) -> Result<Self, Error> {
-        Err(not_yet())
-    }
-
     /// Ends all calls on this communicator, here at once and on its other ranks as soon as they
     /// hear of it, with an error that carries the reason. From any thread.
     pub fn abort(&self, reason: &str) {
@@ -156,10 +151,6 @@ impl Communicator {
     pub unsafe fn prepare(&self, call: Call) -> Result<Persistent, Error> {
         Ok(Persistent::new(self.clone(), call))
     }
-}
-
-fn not_yet() -> Error {
-    Error::Argument("this version can't make communicators yet".into())
 }
 
 impl fmt::Debug for Communicator {

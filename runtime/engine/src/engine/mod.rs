@@ -20,6 +20,7 @@ use crate::completion::Completion;
 use crate::connect::Place;
 use crate::core::Core;
 use crate::driver::{Own, Turn};
+use crate::failure::Logbook;
 use crate::failure::fork::Process;
 use crate::group::{GroupKey, Groups};
 use crate::interrupt::is_interrupted;
@@ -34,6 +35,7 @@ use crate::{Call, Error};
 pub(crate) struct Engine {
     pub(crate) place: Place,
     process: Process,
+    pub(crate) logbook: Arc<Logbook>,
     /// `None` once finalized.
     /// Never dropped in a forked child, whose copy must not touch what is shared.
     core: ManuallyDrop<Mutex<Option<Core>>>,
@@ -62,6 +64,7 @@ impl Engine {
         Self {
             place,
             process: Process::current(),
+            logbook: core.logbook.clone(),
             doorbell: doorbell.map(|(neighbours, local)| (neighbours.doorbell.clone(), local)),
             core: ManuallyDrop::new(Mutex::new(Some(core))),
             submissions: Mutex::default(),

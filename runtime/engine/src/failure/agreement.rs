@@ -37,12 +37,18 @@ pub(crate) struct Ballot {
     pub(crate) failed: RankSet,
     /// Number of the new communicator: one that is free on every survivor.
     pub(crate) next_id: u32,
+    /// Some rank has something against going on so.
+    pub(crate) has_trouble: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// All survivors have the same.
-    Decided { survivors: Vec<u32>, next_id: u32 },
+    Decided {
+        survivors: Vec<u32>,
+        next_id: u32,
+        has_trouble: bool,
+    },
     /// That rank has given this one up.
     Excluded { by: u32 },
 }
@@ -57,6 +63,7 @@ pub(crate) struct Agreement {
     /// What is known by now.
     failed: RankSet,
     next_id: u32,
+    has_trouble: bool,
     /// Votes by sender; a peer can be one round ahead.
     votes: Vec<BTreeMap<u32, Ballot>>,
     outbound: VecDeque<(u32, Ballot)>,
@@ -86,9 +93,10 @@ impl RankSet {
 }
 
 impl Ballot {
-    /// `| decision u32 | round u32 | next id u32 | zero u32 | set, 8 bytes for 64 ranks |`
+    /// `| decision u32 | round u32 | next id u32 | trouble u32 | set, 8 bytes for 64 ranks |`
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let words = [u32::from(self.is_decision), self.round, self.next_id, 0];
+        let (decision, trouble) = (u32::from(self.is_decision), u32::from(self.has_trouble));
+        let words = [decision, self.round, self.next_id, trouble];
         let head = words.into_iter().flat_map(u32::to_le_bytes);
         let set = self.failed.words.iter().flat_map(|word| word.to_le_bytes());
         head.chain(set).collect()
@@ -115,6 +123,7 @@ impl Ballot {
             },
             round: u32_at(4),
             next_id: u32_at(8),
+            has_trouble: u32_at(12) != 0,
             failed: RankSet {
                 words: words.collect(),
             },
@@ -123,8 +132,14 @@ impl Ballot {
 }
 
 impl Agreement {
-    /// `failed`: who is known to have failed; `next_id`: the first free number here.
-    pub(crate) fn new(me: u32, size: u32, failed: RankSet, next_id: u32) -> Self {
+    /// `failed`: who is known to have failed; `next_id`: a number that is free here.
+    pub(crate) fn new(
+        me: u32,
+        size: u32,
+        failed: RankSet,
+        next_id: u32,
+        has_trouble: bool,
+    ) -> Self {
         assert!(me < size, "one takes part in one's own communicator");
         assert!(!failed.contains(me), "this rank lives");
         let vote = Ballot {
@@ -132,6 +147,7 @@ impl Agreement {
             round: 0,
             failed: failed.clone(),
             next_id,
+            has_trouble,
         };
         let mut agreement = Self {
             me,
@@ -140,6 +156,7 @@ impl Agreement {
             vote,
             failed,
             next_id,
+            has_trouble,
             votes: (0..size).map(|_| BTreeMap::new()).collect(),
             outbound: VecDeque::new(),
             outcome: None,
@@ -203,6 +220,7 @@ impl Agreement {
                 is_stable &= theirs == self.vote;
                 self.failed.unite(&theirs.failed);
                 self.next_id = self.next_id.max(theirs.next_id);
+                self.has_trouble |= theirs.has_trouble;
             }
             if is_stable {
                 let decision = Ballot {
@@ -218,6 +236,7 @@ impl Agreement {
                 round: self.round,
                 failed: self.failed.clone(),
                 next_id: self.next_id,
+                has_trouble: self.has_trouble,
             };
             self.send_all(&self.vote.clone());
         }
@@ -228,6 +247,7 @@ impl Agreement {
         self.outcome = Some(Outcome::Decided {
             survivors: survivors.collect(),
             next_id: decision.next_id,
+            has_trouble: decision.has_trouble,
         });
         self.send_all(&decision);
     }
@@ -295,7 +315,8 @@ mod tests {
                 failed.insert(peer);
             }
             let next_id = 1 + self.random.below(5) as u32;
-            let agreement = Agreement::new(rank as u32, size, failed, next_id);
+            let has_trouble = self.random.below(20) == 0;
+            let agreement = Agreement::new(rank as u32, size, failed, next_id, has_trouble);
             self.ranks[rank] = Some(agreement);
         }
 
@@ -378,19 +399,20 @@ mod tests {
 
     #[test]
     fn one_rank_is_alone_at_once() {
-        let mut alone = Agreement::new(0, 1, RankSet::new(1), 7);
+        let mut alone = Agreement::new(0, 1, RankSet::new(1), 7, false);
         assert_eq!(alone.poll_send(), None);
         let survivors = vec![0];
         let expected = Outcome::Decided {
             survivors,
             next_id: 7,
+            has_trouble: false,
         };
         assert_eq!(alone.outcome(), Some(&expected));
     }
 
     #[test]
     fn who_was_given_up_learns_it() {
-        let mut stopped = Agreement::new(1, 2, RankSet::new(2), 1);
+        let mut stopped = Agreement::new(1, 2, RankSet::new(2), 1, false);
         let mut failed = RankSet::new(2);
         failed.insert(1);
         let ballot = Ballot {
@@ -398,6 +420,7 @@ mod tests {
             round: 0,
             failed,
             next_id: 1,
+            has_trouble: false,
         };
         stopped.handle_message(0, ballot);
         assert_eq!(stopped.outcome(), Some(&Outcome::Excluded { by: 0 }));
@@ -412,6 +435,7 @@ mod tests {
             round: 3,
             failed,
             next_id: 9,
+            has_trouble: true,
         };
         let bytes = ballot.encode();
         assert_eq!(bytes.len(), Ballot::encoded_bytes(70));

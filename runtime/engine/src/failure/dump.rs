@@ -99,7 +99,12 @@ fn signal_number(text: &str) -> Result<libc::c_int, Error> {
 
 impl Logbook {
     /// Has the world print when the signal comes. Its communicators are added one by one.
-    pub(crate) fn open(rank: Rank, world_size: u32, settings: &RecorderSettings) -> Arc<Self> {
+    pub(crate) fn open(
+        rank: Rank,
+        world_size: u32,
+        epoch: Instant,
+        settings: &RecorderSettings,
+    ) -> Arc<Self> {
         let file = settings
             .file
             .as_ref()
@@ -107,7 +112,7 @@ impl Logbook {
         let logbook = Arc::new(Self {
             rank,
             world_size,
-            epoch: Instant::now(),
+            epoch,
             file,
             communicators: Mutex::new(Vec::new()),
         });
@@ -271,7 +276,7 @@ mod tests {
             signal: None,
             file: Some(file.to_str().unwrap().into()),
         };
-        let logbook = Logbook::open(me(), 4, &settings);
+        let logbook = Logbook::open(me(), 4, Instant::now(), &settings);
         let shared = Arc::new(Shared::new(5, logbook.epoch));
         logbook.add(&shared);
         let call = Descriptor {

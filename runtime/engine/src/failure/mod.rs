@@ -4,15 +4,19 @@
 //! |---|---|
 //! | `shared` | what of a communicator can be reached while a call holds the engine: abort, recorder |
 //! | `recorder`, `ticks` | the last operations, with times |
+//! | `note` | its entries, as operations begin and end |
 //! | `dump` | printing them: by a signal, or on an error |
 //! | `agreement` | survivors agree on who has failed (pure) |
+//! | `shrink` | running that agreement, and the communicator that comes of it |
 //! | `fork` | handles in a forked child are inert |
 
 mod agreement;
 mod dump;
 pub(crate) mod fork;
+mod note;
 mod recorder;
 mod shared;
+mod shrink;
 mod ticks;
 
 pub(crate) use dump::Logbook;
@@ -20,3 +24,4 @@ pub use dump::{CommunicatorRecord, FlightRecorder, RecorderSettings};
 pub(crate) use recorder::{About, Slot};
 pub use recorder::{OperationRecord, OperationState};
 pub(crate) use shared::Shared;
+pub(crate) use shrink::{BALLOT_BYTES_MAX, Ballots};

@@ -8,6 +8,7 @@ use super::operation::{OperationId, Stage};
 use super::{CREDIT_BYTES, Destination, EAGER_BYTES_MAX, Kept, Pair, Taking, cost};
 use crate::Error;
 use crate::core::Core;
+use crate::failure::BALLOT_BYTES_MAX;
 use crate::request::Status;
 
 impl Core {
@@ -24,6 +25,7 @@ impl Core {
                 self.arrive_granted(rank, header);
                 Ok(())
             }
+            Kind::Ballot => self.arrive_ballot(rank, header),
             _ => self.take_control(rank, header, call),
         }
     }
@@ -39,6 +41,10 @@ impl Core {
             source: rank,
             tag: header.tag,
         };
+        if self.groups.is_over(header.descriptor.communicator) {
+            self.begin_taking(rank, header, Destination::Nobody);
+            return Ok(());
+        }
         let context = self.points.context(header.descriptor.communicator);
         let to = match context.arrive(envelope) {
             Some(id) if self.fits(id, rank, &header) => {
@@ -51,6 +57,18 @@ impl Core {
             None => Destination::Keep(vec![0; (header.length_bytes as usize).div_ceil(8)]),
         };
         self.begin_taking(rank, header, to);
+        Ok(())
+    }
+
+    fn arrive_ballot(&mut self, rank: u32, header: Header) -> Result<(), Error> {
+        if header.length_bytes > BALLOT_BYTES_MAX {
+            return Err(Error::Connection {
+                peer: self.identity(rank),
+                cause: format!("a ballot of {} bytes", header.length_bytes),
+            });
+        }
+        let body = vec![0; header.length_bytes as usize];
+        self.begin_taking(rank, header, Destination::Ballot(body));
         Ok(())
     }
 
@@ -67,6 +85,9 @@ impl Core {
 
     /// A message that was announced: its receive grants, or it is kept.
     fn arrive_request(&mut self, rank: u32, header: Header) {
+        if self.groups.is_over(header.descriptor.communicator) {
+            return;
+        }
         let envelope = Envelope {
             source: rank,
             tag: header.tag,
@@ -113,6 +134,7 @@ impl Core {
                 operation.map(|operation| operation.buffer)
             }
             Destination::Keep(body) => Some(body.as_mut_ptr().cast()),
+            Destination::Ballot(body) => Some(body.as_mut_ptr()),
             Destination::Nobody => None,
         };
         let sink = place.map_or(Sink::Discard, |to| {
@@ -149,6 +171,7 @@ impl Core {
                 self.give_back_for(rank, &header);
             }
             Destination::Keep(body) => self.arrive_stored(rank, header, body),
+            Destination::Ballot(body) => self.take_ballot(rank, &header, body),
             Destination::Nobody => self.give_back_for(rank, &header),
         }
         Ok(true)
@@ -232,7 +255,7 @@ impl Core {
                 let credit = pair.credit.saturating_add(header.descriptor.count);
                 pair.credit = credit.min(CREDIT_BYTES);
             }
-            Kind::Leave | Kind::Collective | Kind::Eager | Kind::Granted => {}
+            Kind::Leave | Kind::Collective | Kind::Eager | Kind::Ballot | Kind::Granted => {}
         }
         Ok(())
     }

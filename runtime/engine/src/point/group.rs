@@ -11,6 +11,7 @@ use super::wait::PointWait;
 use super::{RecvCall, SendCall, Source, Tag};
 use crate::completion::Completion;
 use crate::core::Core;
+use crate::failure::About;
 use crate::request::Status;
 use crate::wait::Operation;
 use crate::{Communicator, Element, Error};
@@ -203,20 +204,20 @@ impl Core {
     pub(super) unsafe fn send(&mut self, mut send: SendCall) -> Result<PointWait, Error> {
         self.number_point(&mut send.call);
         send.is_blocking = true;
-        let call = send.call;
+        let (call, pattern) = (send.call, send.pattern());
         // SAFETY: as the caller vouches.
         let started = unsafe { self.start_send(send)? };
-        Ok(PointWait::new(call, vec![started]))
+        Ok(PointWait::new(call, vec![started]).with(pattern))
     }
 
     /// # Safety
     /// As [`Core::start_recv`], until what is returned has ended.
     pub(super) unsafe fn recv(&mut self, mut recv: RecvCall) -> Result<PointWait, Error> {
         self.number_point(&mut recv.call);
-        let call = recv.call;
+        let (call, pattern) = (recv.call, recv.pattern);
         // SAFETY: as the caller vouches.
         let started = unsafe { self.start_recv(recv)? };
-        Ok(PointWait::new(call, vec![started]))
+        Ok(PointWait::new(call, vec![started]).with(pattern))
     }
 
     /// Receives are posted first, so that what is sent to this rank itself finds them.
@@ -271,8 +272,11 @@ impl Core {
     ) -> Result<(), Error> {
         self.number_point(&mut send.call);
         send.completion = Some(completion.clone());
+        let (call, pattern) = (send.call, send.pattern());
         // SAFETY: as the caller vouches.
-        unsafe { self.start_send(send) }.map(drop)
+        let started = unsafe { self.start_send(send)? };
+        self.record_point(&call, pattern, started);
+        Ok(())
     }
 
     /// Starts a receive whose end `completion` tells.
@@ -286,8 +290,27 @@ impl Core {
     ) -> Result<(), Error> {
         self.number_point(&mut recv.call);
         recv.completion = Some(completion.clone());
+        let (call, pattern) = (recv.call, recv.pattern);
         // SAFETY: as the caller vouches.
-        unsafe { self.start_recv(recv) }.map(drop)
+        let started = unsafe { self.start_recv(recv)? };
+        self.record_point(&call, pattern, started);
+        Ok(())
+    }
+
+    fn record_point(&mut self, call: &Descriptor, pattern: Pattern, started: Started) {
+        let about = About {
+            peer: pattern.source,
+            tag: pattern.tag,
+            bytes: call.count * call.dtype.size_bytes() as u64,
+        };
+        let slot = self.record_start(call, about);
+        match started {
+            Started::Done(_) => self.record_finish(call.communicator, slot, true),
+            Started::Waits(id) => match self.points.operations.find(id) {
+                Some(operation) => operation.slot = slot,
+                None => self.record_finish(call.communicator, slot, true),
+            },
+        }
     }
 
     /// Makes `error` that of a communicator.

@@ -92,7 +92,8 @@ impl<R: PartialEq, M> Matching<R, M> {
         self.kept.drain(..)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    #[cfg(test)]
+    fn is_empty(&self) -> bool {
         self.posted.is_empty() && self.kept.is_empty()
     }
 

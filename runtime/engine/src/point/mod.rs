@@ -141,6 +141,8 @@ struct Taking {
 enum Destination {
     Receive(OperationId),
     Keep(Vec<u64>),
+    /// Of a [`rlaunch_transport::Kind::Ballot`].
+    Ballot(Vec<u8>),
     Nobody,
 }
 

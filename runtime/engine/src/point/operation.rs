@@ -12,6 +12,7 @@ use super::matching::Pattern;
 use crate::Error;
 use crate::completion::Completion;
 use crate::core::Core;
+use crate::failure::Slot;
 use crate::request::Status;
 
 /// Names an operation; one that ended is never mistaken for another.
@@ -32,6 +33,7 @@ pub(crate) struct PointOperation {
     pub(super) completion: Option<Arc<Completion>>,
     /// When it was started, if nobody waits for it in a call.
     pub(super) begun: Option<Instant>,
+    pub(super) slot: Option<Slot>,
 }
 
 // SAFETY: the pointer is followed only while the operation is under way, for which its starter
@@ -168,8 +170,10 @@ impl Core {
             operation.stage = Stage::Ended(result);
             return;
         };
+        let (call, slot) = (operation.call, operation.slot);
         self.points.operations.started -= 1;
         self.points.operations.remove(id);
+        self.record_finish(call.communicator, slot, result.is_ok());
         completion.complete(result);
     }
 
@@ -188,11 +192,6 @@ impl Core {
     /// Its message has left.
     pub(crate) fn end_sent(&mut self, id: OperationId) {
         self.end_point(id, Ok(Status::default()));
-    }
-
-    pub(super) fn has_ended(&mut self, id: OperationId) -> bool {
-        let operation = self.points.operations.find(id);
-        operation.is_none_or(|operation| matches!(operation.stage, Stage::Ended(_)))
     }
 
     /// Ends an operation with an error before its time: from now on its buffer is not touched.

@@ -37,6 +37,7 @@ impl Core {
             buffer: recv.buffer,
             stage: Stage::Posted,
             begun: recv.completion.is_some().then(Instant::now),
+            slot: None,
             completion: recv.completion,
         });
         let context = self.points.context(communicator);

@@ -53,16 +53,21 @@ impl SendCall {
         }
     }
 
+    pub(super) fn pattern(&self) -> Pattern {
+        Pattern {
+            source: Some(self.to),
+            tag: Some(self.tag),
+        }
+    }
+
     pub(super) fn into_operation(self, stage: Stage) -> PointOperation {
         PointOperation {
             call: self.call,
-            pattern: Pattern {
-                source: Some(self.to),
-                tag: Some(self.tag),
-            },
+            pattern: self.pattern(),
             buffer: self.payload.cast_mut(),
             stage,
             begun: self.completion.is_some().then(Instant::now),
+            slot: None,
             completion: self.completion,
         }
     }

@@ -11,6 +11,7 @@ use super::matching::Pattern;
 use super::operation::{OperationId, Stage, Started};
 use crate::Error;
 use crate::core::Core;
+use crate::failure::About;
 use crate::group::GroupKey;
 use crate::request::Status;
 use crate::wait::{Awaited, Operation};
@@ -24,6 +25,7 @@ pub(crate) struct PointWait {
     /// Those before it have ended, and their results are above.
     first_open: usize,
     idle_polls: u32,
+    about: About,
     /// Where more than one status is wanted.
     answer: Option<Arc<Mutex<Vec<Status>>>>,
 }
@@ -47,8 +49,18 @@ impl PointWait {
             statuses: Vec::new(),
             first_open: 0,
             idle_polls: 0,
+            about: About {
+                bytes: call.count * call.dtype.size_bytes() as u64,
+                ..About::default()
+            },
             answer: None,
         }
+    }
+
+    /// With whom, for the flight recorder.
+    pub(super) fn with(mut self, pattern: Pattern) -> Self {
+        (self.about.peer, self.about.tag) = (pattern.source, pattern.tag);
+        self
     }
 
     /// Leaves all statuses there in the end.
@@ -91,6 +103,10 @@ impl PointWait {
 impl Operation for PointWait {
     fn call(&self) -> Descriptor {
         self.call
+    }
+
+    fn about(&self) -> About {
+        self.about
     }
 
     fn poll(&mut self, core: &mut Core) -> Result<Progress, Error> {
