@@ -90,6 +90,7 @@ impl Core {
             .chain(streams.iter().map(|(_, stream)| (*stream, libc::POLLRDHUP)))
             .collect();
         if watched.is_empty() {
+            self.note_who_left();
             return;
         }
         let ready = poll_descriptors(&watched, Duration::ZERO);

@@ -188,8 +188,9 @@ impl Entry {
             let version = self.version.load(Ordering::Acquire);
             let words = std::array::from_fn(|index| self.words[index].load(Ordering::Relaxed));
             fence(Ordering::Acquire);
-            let is_whole =
-                version % 2 == 0 && version > 0 && self.version.load(Ordering::Relaxed) == version;
+            let is_whole = version.is_multiple_of(2)
+                && version > 0
+                && self.version.load(Ordering::Relaxed) == version;
             is_whole.then_some(words)
         })
     }
