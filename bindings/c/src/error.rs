@@ -63,6 +63,7 @@ pub(crate) fn guarded(name: &str, body: impl FnOnce() -> Result<(), Failure>) ->
 
 thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
+    static TEXT: RefCell<CString> = RefCell::default();
 }
 
 fn remember(text: &str) {
@@ -72,6 +73,15 @@ fn remember(text: &str) {
 
 fn c_text(text: &str) -> CString {
     CString::new(text.replace('\0', "")).unwrap_or_default()
+}
+
+/// A text for C, valid until this thread asks for the next one.
+pub(crate) fn lend(text: &str) -> *const c_char {
+    TEXT.try_with(|held| {
+        held.replace(c_text(text));
+        held.borrow().as_ptr()
+    })
+    .unwrap_or(c"".as_ptr())
 }
 
 /// What the calling thread's last failed call has to say: where, with which rank, and what to try.

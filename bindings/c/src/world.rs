@@ -1,7 +1,7 @@
 //! Joining, leaving, and what holds for the job.
 
 use crate::argument::place;
-use crate::error::guarded;
+use crate::error::{guarded, lend};
 use crate::handle::{get, give, rl_comm, rl_world, take};
 use rlaunch_runtime::World;
 use std::ffi::{c_char, c_int};
@@ -71,6 +71,20 @@ pub unsafe extern "C" fn rl_local_rank(world: *const rl_world) -> c_int {
 pub unsafe extern "C" fn rl_local_size(world: *const rl_world) -> c_int {
     // SAFETY: the caller's word.
     unsafe { number("rl_local_size", world, World::local_size) }
+}
+
+/// The last calls of this rank on each communicator, with their times, as text. Valid until this
+/// thread asks again. "" for a NULL world.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rl_flight_recorder(world: *const rl_world) -> *const c_char {
+    let mut text = String::new();
+    guarded("rl_flight_recorder", || {
+        // SAFETY: the caller's word.
+        let world = unsafe { get(world)? };
+        text = world.world.flight_recorder().to_string();
+        Ok(())
+    });
+    lend(&text)
 }
 
 /// The library's version: "0.1.0". RL_VERSION is the header's.

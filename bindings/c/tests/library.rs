@@ -223,6 +223,11 @@ fn communicators() {
     all_well("communicators", &[1, 2, 3]);
 }
 
+#[test]
+fn abort() {
+    all_well("abort", &[1, 2, 3]);
+}
+
 /// What rank 0, or the rank given, prints in an example.
 fn example(name: &str, size: u32, expected: &[(usize, &str)]) {
     let outputs = run(&compile(&format!("examples/{name}.c"), name), size);
@@ -247,6 +252,12 @@ fn example_allreduce() {
 #[test]
 fn example_ring() {
     example("ring", 4, &[(0, "rank 3 brought 6")]);
+}
+
+#[test]
+fn example_shrink() {
+    let first = "rank 0 of 3 is now rank 0 of 2";
+    example("shrink", 3, &[(0, first), (1, "rank 1 of 3 is now rank 1 of 2")]);
 }
 
 #[test]

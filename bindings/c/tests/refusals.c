@@ -65,6 +65,8 @@ int main(void)
     handles(world, rl_world_comm(world));
     OK(rl_barrier(rl_world_comm(world)));
     EXPECT(rl_comm_error(rl_world_comm(world)) == RL_OK);
+    EXPECT(strstr(rl_flight_recorder(world), "barrier") != NULL);
+    EXPECT(strcmp(rl_flight_recorder(NULL), "") == 0);
     OK(rl_finalize(world));
     printf("all well\n");
     return 0;

@@ -33,6 +33,7 @@ from typing import Final
 from rlaunch import _rlaunch
 from rlaunch._groups import Group
 from rlaunch._point import Status
+from rlaunch._records import FlightRecorder
 from rlaunch._rlaunch import (
     Communicator,
     Operation,
@@ -63,13 +64,13 @@ __all__ = [
     "PROD", "SUM", "ANY_SOURCE", "ANY_TAG", "__version__", "AbortedError", "ConnectionError",
     "Error", "ExcludedError", "FinalizedError", "ForkedError", "InitError", "InterruptedError",
     "MismatchError", "PeerFailedError", "PeerLeftError", "TimeoutError", "Communicator",
-    "Group", "Operation", "Persistent", "Request", "Status",
+    "FlightRecorder", "Group", "Operation", "Persistent", "Request", "Status",
     "World",
     "abort", "all_gather", "all_gather_init", "all_gather_object", "all_gather_v",
     "all_gather_v_init", "all_reduce", "all_reduce_init", "all_to_all", "all_to_all_init",
     "all_to_all_object", "all_to_all_v", "all_to_all_v_init", "barrier", "barrier_init",
     "broadcast", "broadcast_init", "broadcast_object", "duplicate", "error", "exscan",
-    "exscan_init", "finalize", "from_ranks", "gather", "gather_init",
+    "exscan_init", "finalize", "flight_recorder", "from_ranks", "gather", "gather_init",
     "gather_object", "gather_v", "gather_v_init", "group", "host", "iall_gather",
     "iall_gather_v", "iall_reduce", "iall_to_all", "iall_to_all_v", "ibarrier", "ibroadcast",
     "iexscan", "igather", "igather_v", "init", "irecv", "ireduce", "ireduce_scatter",
@@ -140,6 +141,7 @@ local_size = _world.local_size
 host = _world.host
 transports = _world.transports
 is_authenticated = _world.is_authenticated
+flight_recorder = _world.flight_recorder
 
 
 barrier = _world.barrier

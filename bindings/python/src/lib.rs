@@ -8,8 +8,8 @@
 //! | `array`, `dlpack`, `dtype`, `refusal` | whose memory travels, and what the others are told |
 //! | `plan`, `plan_v`, `reduction`, `argument` | from a call's arguments to the runtime's |
 //! | `calls`, `point`, `delegated` | the calls themselves |
-//! | `communicator`, `world`, `request`, `group`, `memory` | the objects |
-//! | `signals`, `fork`, `error` | Ctrl-C, forked children, exceptions |
+//! | `communicator`, `world`, `request`, `group` | the objects |
+//! | `signals`, `fork`, `error`, `record` | Ctrl-C, forked children, exceptions, flight recorder |
 //!
 //! The GIL is never held while the runtime may wait or take a lock: a user's reduction function
 //! needs it on whatever thread drives the runtime.
@@ -27,6 +27,7 @@ mod group;
 mod plan;
 mod plan_v;
 mod point;
+mod record;
 mod reduction;
 mod refusal;
 mod request;

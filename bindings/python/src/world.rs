@@ -3,6 +3,7 @@
 use crate::communicator::Communicator;
 use crate::error;
 use crate::fork::Process;
+use crate::record;
 use pyo3::prelude::*;
 use rlaunch_runtime::Error;
 use std::sync::{Mutex, PoisonError};
@@ -74,6 +75,15 @@ impl World {
     /// Whether the ranks have proven a secret to each other.
     fn is_authenticated(slf: &Bound<'_, Self>) -> PyResult<bool> {
         Self::with(slf, rlaunch_runtime::World::is_authenticated)
+    }
+
+    /// The last calls of this rank on each communicator, with their times, as a FlightRecorder;
+    /// print() shows it.
+    fn flight_recorder(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        record::to_python(
+            slf.py(),
+            &Self::with(slf, rlaunch_runtime::World::flight_recorder)?,
+        )
     }
 
     /// Leaves the job in good order. Twice is as good as once.

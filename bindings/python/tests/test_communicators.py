@@ -52,6 +52,65 @@ class Communicators(unittest.TestCase):
         """
         assert_all_well(self, run_ranks(2, program))
 
+    def test_abort_ends_the_waits_of_all(self):
+        program = """
+            import threading
+            world = rl.init()
+            same = world.duplicate()
+            if rl.rank() == 0:
+                threading.Timer(0.2, same.abort, ["bad batch"]).start()
+            start = time.monotonic()
+            try:
+                if rl.rank() == 2:
+                    same.recv(np.zeros(1), 1)
+                same.barrier()
+            except rl.AbortedError as error:
+                assert "bad batch" in str(error) and error.peer == 0, error
+                assert time.monotonic() - start < 2.2
+                assert isinstance(same.error(), rl.AbortedError) and world.error() is None
+            else:
+                raise AssertionError()
+            world.barrier()
+        """
+        assert_all_well(self, run_ranks(3, program))
+
+    def test_after_a_death_the_others_go_on_twice(self):
+        program = """
+            world = rl.init()
+            left, dies = world, rl.size() - 1
+            for survivors in (rl.size() - 1, rl.size() - 2):
+                if left.rank() == dies:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                try:
+                    while True:
+                        left.all_reduce(np.ones(1000))
+                except rl.PeerFailedError as error:
+                    assert error.peer == dies
+                left, dies = left.shrink(), dies - 1
+                assert left.size() == survivors and left.rank() == rl.rank()
+                assert left.all_reduce(np.ones(1000))[0] == survivors
+            print("went on")
+            world.abandon()
+        """
+        ended = run_ranks(4, program)
+        self.assertEqual([end.status for end in ended], [0, 0, -9, -9], ended)
+        self.assertIn("went on", ended[0].output)
+
+    def test_the_flight_recorder(self):
+        program = """
+            world = rl.init()
+            rl.all_reduce(np.ones(100, np.float32), "max")
+            rl.send(np.ones(3), 0, tag=8) if rl.rank() == 1 else rl.recv(np.ones(3), 1, tag=8)
+            recorder = rl.flight_recorder()
+            assert (recorder.rank, recorder.world_size, recorder.pid) == (rl.rank(), 2, os.getpid())
+            first, second = recorder.communicators[0].operations[-2:]
+            assert (first.collective, first.dtype, first.op) == ("all_reduce", "float32", "max")
+            assert (first.count, first.state) == (100, "done") and first.took >= 0
+            assert (second.collective, second.tag) == (["recv", "send"][rl.rank()], 8), second
+            assert "all_reduce" in str(recorder)
+        """
+        assert_all_well(self, run_ranks(2, program))
+
     def test_a_timeout_of_its_own(self):
         program = """
             world = rl.init()
