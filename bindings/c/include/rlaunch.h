@@ -23,7 +23,8 @@
  * - After any error but RL_ERROR_ARGUMENT each later call on the communicator fails in the same
  *   way, and the buffers of the failed call have undefined contents. rl_comm_shrink makes one of
  *   the ranks that are left.
- * - A communicator may be used from several threads; calls take turns.
+ * - A communicator may be used from several threads; calls take turns. The first rl_i… starts the
+ *   one thread that drives such calls while nobody waits.
  * - count is in elements, of the part that belongs to one rank. Buffers are aligned for their type;
  *   with a count of 0 they may be NULL. Input and output don't overlap except as "in place" says.
  */
@@ -191,6 +192,12 @@ int rl_local_rank(const rl_world *world);
 
 /** How many ranks run on this host. -1 for a NULL world. */
 int rl_local_size(const rl_world *world);
+
+/**
+ * The last calls of this rank on each communicator, with their times, as text. Valid until this
+ * thread asks again. "" for a NULL world.
+ */
+const char *rl_flight_recorder(const rl_world *world);
 
 /** The library's version: "0.1.0". RL_VERSION is the header's. */
 const char *rl_version(void);

@@ -257,7 +257,11 @@ fn example_ring() {
 #[test]
 fn example_shrink() {
     let first = "rank 0 of 3 is now rank 0 of 2";
-    example("shrink", 3, &[(0, first), (1, "rank 1 of 3 is now rank 1 of 2")]);
+    example(
+        "shrink",
+        3,
+        &[(0, first), (1, "rank 1 of 3 is now rank 1 of 2")],
+    );
 }
 
 #[test]

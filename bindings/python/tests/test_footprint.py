@@ -1,4 +1,4 @@
-"""What `import rlaunch` brings into a training process: no thread, no tokio, no tonic."""
+"""What `import rlaunch` brings into a training process: no busy thread, no tokio, no tonic."""
 
 import os
 import subprocess
@@ -12,18 +12,21 @@ NATIVE = os.path.join(os.path.dirname(rlaunch.__file__), "_rlaunch.abi3.so")
 
 
 class Footprint(unittest.TestCase):
-    def test_no_thread_of_its_own(self):
+    def test_no_thread_but_the_one_that_sleeps_until_the_signal(self):
         program = """
             def threads():
-                with open("/proc/self/status") as status:
-                    return next(line for line in status if line.startswith("Threads:"))
+                return len(os.listdir("/proc/self/task"))
             before = threads()
             rl.init()
+            joined = threads()
+            assert joined <= before + 1, (before, joined)
             for count in (1, 1000, 1_000_000):
                 rl.all_reduce(np.ones(count))
-                assert threads() == before, (before, threads())
+                assert threads() == joined, (joined, threads())
+            rl.iall_reduce(np.ones(10)).wait()
+            assert threads() == joined + 1, threads()
             rl.finalize()
-            assert threads() == before
+            assert threads() == joined, threads()
         """
         assert_all_well(self, run_ranks(2, program))
 

@@ -23,7 +23,8 @@
  * - After any error but RL_ERROR_ARGUMENT each later call on the communicator fails in the same
  *   way, and the buffers of the failed call have undefined contents. rl_comm_shrink makes one of
  *   the ranks that are left.
- * - A communicator may be used from several threads; calls take turns.
+ * - A communicator may be used from several threads; calls take turns. The first rl_i… starts the
+ *   one thread that drives such calls while nobody waits.
  * - count is in elements, of the part that belongs to one rank. Buffers are aligned for their type;
  *   with a count of 0 they may be NULL. Input and output don't overlap except as "in place" says.
  */
