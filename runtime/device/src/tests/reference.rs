@@ -72,9 +72,14 @@ fn by_definition(dtype: DType, bits: u32) -> f64 {
         return f64::NAN;
     }
     match exponent {
-        0 => sign * fraction * 2_f64.powi(1 - bias),
-        _ => sign * (1.0 + fraction) * 2_f64.powi(exponent as i32 - bias),
+        0 => sign * fraction * power_of_two(1 - bias),
+        _ => sign * (1.0 + fraction) * power_of_two(exponent as i32 - bias),
     }
+}
+
+/// Exactly; `powi` promises less.
+fn power_of_two(exponent: i32) -> f64 {
+    f64::from_bits(((1023 + exponent) as u64) << 52)
 }
 
 /// The bits of the nearest value of a small float, by a search.
