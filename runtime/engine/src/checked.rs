@@ -174,7 +174,7 @@ fn layout(call: &Call, counts: Option<&Counts>, me: u32, is_root: bool) -> Layou
     };
     let sends = || ranges(&counts.send, &counts.send_offsets);
     let receives = || ranges(&counts.recv, &counts.recv_offsets);
-    let own = |length: usize| vec![0..length];
+    let own = |length: usize| std::iter::once(0..length).collect();
     let (input, output) = match call.collective {
         C::AllGatherV => (own(counts.recv[me as usize]), receives()),
         C::ReduceScatterV => (receives(), own(counts.recv[me as usize])),

@@ -89,7 +89,7 @@ impl CollectiveOperation {
         let group = core.group(key);
         let (size, is_near) = (group.size(), group.is_near);
         let averages = op == Some(Op::Avg) && !is_near && checked.has_result(group.me);
-        let average = averages.then(|| Average {
+        let average = averages.then_some(Average {
             output: call.output,
             count: checked.result_count,
             ranks: size,

@@ -8,6 +8,7 @@ use std::time::Instant;
 use prost::Message;
 use rlaunch_transport::Secret;
 use rlaunch_transport::shm::{self, Doorbell, ShmConnection, ShmSetup, Team};
+use rlaunch_transport::tcp::TcpEndpoint;
 use rlaunch_transport::tcp::handshake::Identity;
 
 use crate::bootstrap::admit;
@@ -54,14 +55,7 @@ pub(crate) fn connect(config: &Config) -> Result<(Place, Core), Error> {
     let mut card = Card::gather(config, &host, port, &addresses).map_err(init("reading /proc"))?;
     card.selection = selector.fingerprint();
     let (cards, control) = admitted.join(card.encode_to_vec(), deadline)?;
-    let cards = Card::decode_all(&cards)?;
-    if cards.len() != config.world_size as usize {
-        return Err(Error::Init(format!(
-            "{} cards for a world of {}",
-            cards.len(),
-            config.world_size
-        )));
-    }
+    let cards = all_cards(&cards, config)?;
     raise_descriptor_limit();
 
     let me = config.rank as usize;
@@ -72,13 +66,7 @@ pub(crate) fn connect(config: &Config) -> Result<(Place, Core), Error> {
         job,
         rank: config.rank,
     };
-    let network = match network {
-        Some(network) if check_allowed(me, &cards, &peers)? => {
-            Some(network.connect(config, &cards, proof, &mut peers)?)
-        }
-        Some(_) => None,
-        None => check_allowed(me, &cards, &peers).map(|_| None)?,
-    };
+    let network = open_connections(network, config, &cards, proof, &mut peers)?;
 
     let processes = watch_processes(me, &cards);
     let has_core = has_core_each(&cards[me], &cards);
@@ -94,28 +82,13 @@ pub(crate) fn connect(config: &Config) -> Result<(Place, Core), Error> {
     };
     let host_of = host_of(&cards);
     let logbook_epoch = Instant::now();
-    let (neighbours, team) = match shared {
-        Some((neighbours, team)) => (Some(neighbours), Some(team)),
-        None => (None, None),
-    };
+    let (neighbours, team) = shared.unzip();
     let mut groups = Groups::default();
-    let members = Members {
-        id: 0,
-        ranks: (0..config.world_size).collect(),
-        me: config.rank,
-        near: (0..config.world_size)
-            .filter(|rank| host_of[*rank as usize] == host_of[me])
-            .collect(),
-        team,
-        hosts: host_of.clone(),
-        // Every host's team was made when its memory was.
-        places: vec![1; cards.len()],
-    };
     let me = identity(&cards[me]);
     let logbook = Logbook::open(me, config.world_size, logbook_epoch, &config.recorder);
     let shared = Arc::new(Shared::new(0, logbook_epoch));
     logbook.add(&shared);
-    groups.insert(Group::new(members, shared));
+    groups.insert(Group::new(everyone(config, &host_of, team), shared));
     let core = Core {
         rank: config.rank,
         peers,
@@ -139,6 +112,50 @@ pub(crate) fn connect(config: &Config) -> Result<(Place, Core), Error> {
         logbook,
     };
     Ok((place, core))
+}
+
+/// Where ranks share no memory, the way to reach each other when needed.
+fn open_connections(
+    network: Option<Network>,
+    config: &Config,
+    cards: &[Card],
+    proof: Identity,
+    peers: &mut [Peer],
+) -> Result<Option<Arc<TcpEndpoint>>, Error> {
+    let is_needed = check_allowed(config.rank as usize, cards, peers)?;
+    match network {
+        Some(network) if is_needed => network.connect(config, cards, proof, peers).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// One card of each rank.
+fn all_cards(encoded: &[Vec<u8>], config: &Config) -> Result<Vec<Card>, Error> {
+    let cards = Card::decode_all(encoded)?;
+    if cards.len() == config.world_size as usize {
+        return Ok(cards);
+    }
+    Err(Error::Init(format!(
+        "{} cards for a world of {}",
+        cards.len(),
+        config.world_size
+    )))
+}
+
+/// The members of the first communicator.
+fn everyone(config: &Config, host_of: &[u32], team: Option<Team>) -> Members {
+    let here = host_of[config.rank as usize];
+    Members {
+        ranks: (0..config.world_size).collect(),
+        me: config.rank,
+        near: (0..config.world_size)
+            .filter(|rank| host_of[*rank as usize] == here)
+            .collect(),
+        team,
+        hosts: host_of.to_vec(),
+        // Every host's team was made when its memory was.
+        places: vec![1; host_of.len()],
+    }
 }
 
 /// Sets up the arena with those ranks that can share it.

@@ -141,7 +141,7 @@ impl Engine {
     fn look_and_rest(
         &self,
         core: &mut Core,
-        mut own: Option<&mut Own<'_>>,
+        own: Option<&mut Own<'_>>,
         turn: &mut Turn,
         now: Instant,
     ) -> Result<(), Error> {
@@ -153,7 +153,7 @@ impl Engine {
         let Some(longest) = core.pace.rest(&mut turn.wait, now) else {
             return Ok(());
         };
-        self.sleep(core, own.as_deref_mut(), turn, longest)
+        self.sleep(core, own, turn, longest)
     }
 
     /// Sleeps until something may have come for an operation, or another thread has something.

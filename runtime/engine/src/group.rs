@@ -58,7 +58,6 @@ pub(crate) struct Group {
 /// Who belongs to a new group.
 #[derive(Debug)]
 pub(crate) struct Members {
-    pub(crate) id: u32,
     pub(crate) ranks: Vec<u32>,
     pub(crate) me: u32,
     pub(crate) team: Option<Team>,
@@ -279,7 +278,6 @@ mod tests {
 
     fn group(id: u32) -> Group {
         let members = Members {
-            id,
             ranks: vec![0],
             me: 0,
             team: None,

@@ -124,7 +124,6 @@ fn play(role: &str, world: &World) -> Result<(), Error> {
         "exit" if world.rank() == 1 => std::process::exit(0),
         "leave" if world.rank() == 1 => Ok(()),
         "exit" | "leave" => world.all_reduce(&mut buffer, Op::Sum),
-        "bench" => bench(world),
         "shrink" => shrink(world),
         other => panic!("role {other:?}"),
     }
@@ -415,49 +414,4 @@ fn two_jobs_side_by_side_beside_a_store_on_master_port() {
         let _ = stranger.read_to_end(&mut said);
         assert!(said.starts_with(b"rlaunch1") || said.is_empty());
     }
-}
-
-/// Prints times per call, of `TEST_WORLD` ranks (2):
-/// `cargo test -p rlaunch-runtime --test process -- --ignored --nocapture bench`
-#[test]
-#[ignore = "prints times, judges nothing"]
-fn bench_all_reduce() {
-    for transport in ["shm", "tcp"] {
-        let world = std::env::var("TEST_WORLD").map_or(2, |text| text.parse().unwrap());
-        let mut ranks = start(world, world, transport, "bench", &[]);
-        loop {
-            let line = ranks[0].line();
-            if line.is_empty() {
-                break;
-            }
-            println!("{transport} {line}");
-        }
-    }
-}
-
-fn bench(world: &World) -> Result<(), Error> {
-    for (bytes, rounds) in [
-        (8, 20_000),
-        (1024, 10_000),
-        (8192, 5000),
-        (65_536, 2000),
-        (1 << 20, 300),
-        (64 << 20, 12),
-    ] {
-        let mut buffer = vec![1.0f32; bytes / 4];
-        for _ in 0..2 {
-            world.all_reduce(&mut buffer, Op::Max)?;
-        }
-        let mut best = f64::MAX;
-        for _ in 0..4 {
-            world.barrier()?;
-            let begin = Instant::now();
-            for _ in 0..rounds / 4 {
-                world.all_reduce(&mut buffer, Op::Max)?;
-            }
-            best = best.min(begin.elapsed().as_secs_f64() * 1e6 / f64::from(rounds / 4));
-        }
-        say(&format!("{bytes} bytes: {best:.2} us"));
-    }
-    Ok(())
 }

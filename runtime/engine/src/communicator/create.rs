@@ -210,7 +210,6 @@ impl Core {
             .map(|rank| self.host_of[*rank as usize])
             .collect();
         let members = Members {
-            id,
             me: near[me],
             team,
             near,
