@@ -36,7 +36,7 @@ fn all_reduce<const COUNT: usize>(world: &World) -> Result<(), Error> {
 
 #[test]
 fn every_kind_is_found_on_every_rank() {
-    let kinds: [(&str, Call, Call); 7] = [
+    let kinds: [(&str, Call, Call); 9] = [
         ("count", all_reduce::<100>, all_reduce::<101>),
         (
             "long count",
@@ -55,6 +55,33 @@ fn every_kind_is_found_on_every_rank() {
             "root",
             |world| world.broadcast(&mut [0i64; 70_000], 0),
             |world| world.broadcast(&mut [0i64; 70_000], 1),
+        ),
+        // Neither needs the other's data in the call that differs.
+        (
+            "root of few",
+            |world| {
+                world
+                    .broadcast(&mut [0i64; 4], 0)
+                    .and_then(|()| world.barrier())
+            },
+            |world| {
+                world
+                    .broadcast(&mut [0i64; 4], 1)
+                    .and_then(|()| world.barrier())
+            },
+        ),
+        (
+            "reduction's root",
+            |world| {
+                let input = [1i64; 4];
+                world.reduce(&input, &mut [0; 4], Op::Sum, 1)?;
+                world.barrier()
+            },
+            |world| {
+                let input = [1i64; 4];
+                world.reduce(&input, &mut [0; 4], Op::Sum, 0)?;
+                world.barrier()
+            },
         ),
     ];
     for transports in [SHM, TCP] {

@@ -1,6 +1,6 @@
 //! Who has posted its call of a round, and whether it is the same as ours.
 
-use rlaunch_transport::shm::Team;
+use rlaunch_transport::shm::{Difference, Team};
 use rlaunch_wire::Descriptor;
 
 use super::Failure;
@@ -25,6 +25,10 @@ impl Arrivals {
         &self.own
     }
 
+    pub(crate) fn are_complete(&self, team: &Team) -> bool {
+        self.arrived == team.size()
+    }
+
     /// True once all have posted the same call.
     #[inline]
     pub(crate) fn poll(&mut self, team: &mut Team) -> Result<bool, Failure> {
@@ -37,7 +41,7 @@ impl Arrivals {
             }
             self.arrived += 1;
         }
-        team.note_all_posted();
+        team.note_all_equal();
         Ok(true)
     }
 
@@ -54,7 +58,11 @@ impl Arrivals {
         if theirs == self.own {
             Ok(true)
         } else {
-            Err(Failure::Differs { member, theirs })
+            Err(Failure::Differs(Difference {
+                member,
+                mine: self.own,
+                theirs,
+            }))
         }
     }
 }

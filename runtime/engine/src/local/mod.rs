@@ -3,7 +3,8 @@
 //! Small ones are one round of posts ([`flat`]); larger ones pass through staging slots in blocks
 //! ([`exchange`], by a [`plan`]). Which way a call goes follows from what is equal on all members.
 //! Members post the descriptor of their call first, whatever the way, and compare it with the
-//! others' before they use their data, so that a difference is found on every path.
+//! others' before they use their data, so that a difference is found on every path. A member that
+//! needs nobody's data compares a few calls later.
 
 mod arrivals;
 mod combine;
@@ -13,7 +14,7 @@ mod operation;
 mod plan;
 
 use rlaunch_transport::Progress;
-use rlaunch_transport::shm::Team;
+use rlaunch_transport::shm::{Difference, Team};
 use rlaunch_wire::Descriptor;
 
 use crate::call::Call;
@@ -44,15 +45,22 @@ enum Way {
     Exchange(Box<Exchange>),
 }
 
+/// Calls left before all others came, after which this member looks at them again. Some, so that the
+/// lines of those who come late are not asked for in vain at each call.
+const UNSETTLED_MAX: u64 = 2;
+
 /// Why one can't go on.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// A member made another call.
-    Differs {
-        member: u32,
-        theirs: [u8; Descriptor::BYTES],
-    },
+    Differs(Difference),
     Memory(std::io::Error),
+}
+
+impl From<Difference> for Failure {
+    fn from(difference: Difference) -> Self {
+        Self::Differs(difference)
+    }
 }
 
 impl From<std::io::Error> for Failure {
@@ -113,6 +121,9 @@ impl LocalOperation {
             return Ok(Progress::Done);
         }
         if !self.is_posted {
+            if team.unsettled() >= UNSETTLED_MAX {
+                team.settle()?;
+            }
             if !team.begin() {
                 return Ok(Progress::Idle);
             }
@@ -123,7 +134,13 @@ impl LocalOperation {
             Way::Flat(flat) => flat.poll(team, &mut self.arrivals)?,
             Way::Exchange(exchange) => exchange.poll(team, &mut self.arrivals)?,
         };
-        self.is_done = progress == Progress::Done;
+        if progress == Progress::Done {
+            self.is_done = true;
+            // Who left earlier rounds early learns here, at the latest, that calls differed.
+            if self.arrivals.are_complete(team) && team.unsettled() > 0 {
+                team.settle()?;
+            }
+        }
         Ok(progress)
     }
 

@@ -14,7 +14,6 @@ use crate::{Call, Error};
 #[derive(Debug)]
 pub(crate) struct TeamOperation {
     key: GroupKey,
-    descriptor: Descriptor,
     local: LocalOperation,
 }
 
@@ -30,11 +29,7 @@ impl TeamOperation {
         let team = group.team.as_ref().expect(HAS_TEAM);
         // SAFETY: as the caller vouches.
         let local = unsafe { LocalOperation::new(team, call, &descriptor) };
-        Self {
-            key,
-            descriptor,
-            local,
-        }
+        Self { key, local }
     }
 
     #[inline]
@@ -48,16 +43,17 @@ impl TeamOperation {
     #[cold]
     fn explain(&self, core: &Core, failure: Failure) -> Error {
         match failure {
-            Failure::Differs { member, theirs } => match Descriptor::decode(&theirs) {
-                Some(theirs) => {
-                    let peer = self.world_rank(core, member);
-                    core.mismatch(self.descriptor, peer, theirs)
+            Failure::Differs(difference) => {
+                let peer = self.world_rank(core, difference.member);
+                let decode = |bytes| Descriptor::decode(bytes);
+                match (decode(&difference.mine), decode(&difference.theirs)) {
+                    (Some(mine), Some(theirs)) => core.mismatch(mine, peer, theirs),
+                    _ => Error::Connection {
+                        peer: core.identity(peer),
+                        cause: "malformed descriptor in shared memory".into(),
+                    },
                 }
-                None => Error::Connection {
-                    peer: core.identity(self.world_rank(core, member)),
-                    cause: "malformed descriptor in shared memory".into(),
-                },
-            },
+            }
             Failure::Memory(error) => Error::Memory(error.to_string()),
         }
     }

@@ -16,5 +16,5 @@ pub use arena::{Arena, State};
 pub use connection::ShmConnection;
 pub use doorbell::{Doorbell, Ticket};
 pub use setup::{ShmSetup, ShmSetupError, setup};
-pub use team::{DONE, FLAT_BYTES_MAX, SLOTS, Stage, Team};
+pub use team::{DONE, Difference, FLAT_BYTES_MAX, SLOTS, Stage, Team};
 pub use zone::Area;

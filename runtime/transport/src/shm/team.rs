@@ -13,9 +13,9 @@
 //! **Rounds.** Every operation is a round: each member posts its descriptor, with the round's
 //! number, in the header slot of that round, and compares those of all others before it returns a
 //! result that depends on them. Up to 24 bytes of data travel in that line, up to
-//! [`FLAT_BYTES_MAX`] beside it. A slot is used again after eight rounds: [`Team::begin`] sees to it
-//! that by then every member has begun the round after, and so has read all it wanted. Within that
-//! limit a member that needs nothing from the others need not wait for them.
+//! [`FLAT_BYTES_MAX`] beside it. A member that needs nothing from the others need not wait for them:
+//! it may be up to four rounds ahead, and compares later ([`Team::settle`]), at most four rounds
+//! later. A slot is used again after eight, so by then every member has read and compared it.
 //!
 //! **Exchanges.** What does not fit passes through the staging slots, block by block, two of each
 //! kind in turn. Such a round is an exchange, and none of its members ends it before all have begun
@@ -48,8 +48,11 @@ pub const DONE: u64 = u32::MAX as u64;
 /// Staging slots of each kind, used in turn.
 pub const SLOTS: usize = 2;
 
-/// Rounds that a member may be ahead of another.
+/// Header slots of a member.
 const ROUNDS: u64 = 8;
+/// Rounds that a member may be ahead of another, and of its own comparing. Who posts round r + 8 has
+/// seen all others in round r + 5, which they post only when they have compared round r + 1.
+const AHEAD: u64 = ROUNDS / 2;
 const HEADER_DESCRIPTOR: usize = 8;
 const HEADER_DATA: usize = HEADER_DESCRIPTOR + Descriptor::BYTES;
 /// Processors fetch lines by pairs; a neighbouring slot must not come along.
@@ -69,6 +72,14 @@ pub enum Stage {
     Fetched = 2,
 }
 
+/// Two members made different calls in one round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Difference {
+    pub member: u32,
+    pub mine: [u8; Descriptor::BYTES],
+    pub theirs: [u8; Descriptor::BYTES],
+}
+
 /// One member's view of a team.
 #[derive(Debug)]
 pub struct Team {
@@ -84,6 +95,8 @@ pub struct Team {
     exchange: u64,
     /// Every member is known to have begun this one.
     acknowledged: u64,
+    /// The calls of all members have been compared up to this one.
+    compared: u64,
     /// The others' counters when last looked at.
     seen: Vec<[Cell<u64>; 3]>,
     in_use: [Use; SLOTS],
@@ -165,6 +178,7 @@ impl Team {
             round: 0,
             exchange: 0,
             acknowledged: 0,
+            compared: 0,
             seen: members.iter().map(|_| Default::default()).collect(),
             in_use: [Use::default(); SLOTS],
             out_use: [Use::default(); SLOTS],
@@ -202,11 +216,13 @@ impl Team {
         self.slot_bytes
     }
 
-    /// Begins the next round; false while its slot may still be read.
+    /// Begins the next round; false while its slot may still be read, or too much is to be settled.
     #[inline]
     pub fn begin(&mut self) -> bool {
         let next = self.round + 1;
-        if next >= self.acknowledged + ROUNDS && !self.acknowledge(next) {
+        if next > self.compared + AHEAD
+            || next >= self.acknowledged + AHEAD && !self.acknowledge(next)
+        {
             return false;
         }
         self.round = next;
@@ -215,9 +231,9 @@ impl Team {
 
     /// Looks whether the others have come far enough for round `next`.
     fn acknowledge(&mut self, next: u64) -> bool {
-        let needed = next + 1 - ROUNDS;
+        let needed = next + 1 - AHEAD;
         // One that holds longer, if it holds.
-        for round in [next - ROUNDS / 2, needed] {
+        for round in [next - 1, needed] {
             if self
                 .others()
                 .all(|member| self.has_posted_round(member, round))
@@ -275,17 +291,54 @@ impl Team {
         self.flag(member, round).load(Ordering::Acquire) >= round
     }
 
-    /// Notes that every member has posted its call of this round, which saves looking later.
+    /// Notes that every member has posted the same call in this round, which saves looking later.
     #[inline]
-    pub fn note_all_posted(&mut self) {
+    pub fn note_all_equal(&mut self) {
         self.acknowledged = self.round;
+        if self.compared + 1 == self.round {
+            self.compared = self.round;
+        }
+    }
+
+    /// Rounds begun whose calls have not been compared with all others'.
+    #[inline]
+    pub fn unsettled(&self) -> u64 {
+        self.round - self.compared
+    }
+
+    /// Compares what the others have posted by now in rounds that this member left early.
+    pub fn settle(&mut self) -> Result<(), Difference> {
+        while self.compared < self.round {
+            let round = self.compared + 1;
+            let mine = self.descriptor_of(self.me, round);
+            for member in self.others() {
+                if !self.has_posted_round(member, round) {
+                    return Ok(());
+                }
+                let theirs = self.descriptor_of(member, round);
+                if theirs != mine {
+                    return Err(Difference {
+                        member,
+                        mine,
+                        theirs,
+                    });
+                }
+            }
+            self.compared = round;
+        }
+        Ok(())
     }
 
     /// The descriptor of a member that has posted, as it wrote it.
     #[inline]
     pub fn posted_descriptor(&self, member: u32) -> [u8; Descriptor::BYTES] {
         debug_assert!(self.has_posted(member));
-        let header = self.header(member, self.round);
+        self.descriptor_of(member, self.round)
+    }
+
+    #[inline]
+    fn descriptor_of(&self, member: u32, round: u64) -> [u8; Descriptor::BYTES] {
+        let header = self.header(member, round);
         // SAFETY: inside the slot; its owner does not write before we have gone on.
         unsafe { header.add(HEADER_DESCRIPTOR).cast().read_unaligned() }
     }

@@ -50,6 +50,7 @@ fn every_member_reads_every_post_of_each_round() {
                     };
                     assert!(data.iter().all(|other| *other == byte(member)));
                 }
+                team.note_all_equal();
             }
         });
     }
@@ -65,7 +66,7 @@ fn a_member_that_waits_for_nobody_is_held_back_in_time() {
         unsafe { ahead[0].post(&DESCRIPTOR, std::ptr::null(), 0).unwrap() };
         rounds += 1;
     }
-    assert_eq!(rounds, ROUNDS - 1);
+    assert_eq!(rounds, AHEAD - 1);
     post(&mut behind[0], &[]);
     post(&mut ahead[0], &[]);
     assert!(
@@ -73,7 +74,31 @@ fn a_member_that_waits_for_nobody_is_held_back_in_time() {
         "the slot of the first round may still be read"
     );
     post(&mut behind[0], &[]);
+    ahead[0].settle().unwrap();
     assert!(ahead[0].begin());
+}
+
+/// Members that left a round early find later that the others meant another call.
+#[test]
+fn a_difference_shows_after_the_round() {
+    let mut teams = teams(2, 4096);
+    let (one, other) = teams.split_at_mut(1);
+    post(&mut one[0], &[]);
+    assert_eq!(one[0].settle(), Ok(()), "the other has not come");
+    let another = [8; Descriptor::BYTES];
+    assert!(other[0].begin());
+    // SAFETY: no data.
+    unsafe { other[0].post(&another, std::ptr::null(), 0).unwrap() };
+    let differences = [one[0].settle(), other[0].settle()];
+    let difference = |member, mine, theirs| {
+        Err(Difference {
+            member,
+            mine,
+            theirs,
+        })
+    };
+    assert_eq!(differences[0], difference(1, DESCRIPTOR, another));
+    assert_eq!(differences[1], difference(0, another, DESCRIPTOR));
 }
 
 /// Blocks pass from each to all, in both kinds of slots, across the end of the counters' range.
@@ -95,7 +120,7 @@ fn exchanges_go_on_when_counters_wrap_around() {
                         std::thread::yield_now();
                     }
                 }
-                team.note_all_posted();
+                team.note_all_equal();
                 team.end_exchange();
             }
         });
