@@ -216,6 +216,10 @@ impl Slot {
 
 impl Visitors {
     fn tell(&mut self, endpoint: &TcpEndpoint, address: SocketAddr, why: &io::Error) {
+        // A peer tries all addresses at once, and resets the rest when one has answered.
+        if why.kind() == io::ErrorKind::ConnectionReset {
+            return;
+        }
         self.dropped += 1;
         if self.dropped <= TOLD_MAX || self.dropped.is_power_of_two() {
             eprintln!(
