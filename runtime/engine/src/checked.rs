@@ -88,6 +88,7 @@ impl Checked {
     }
 }
 
+#[inline]
 fn check_reduction(call: &Call) -> Result<(), Error> {
     let collective = call.collective;
     if collective.is_point_to_point() {
@@ -161,6 +162,7 @@ fn counts(call: &Call, size: u32, is_root: bool) -> Result<Option<&Counts>, Erro
     Ok(Some(counts))
 }
 
+#[inline]
 fn layout(call: &Call, counts: Option<&Counts>, me: u32, is_root: bool) -> Layout {
     use Collective as C;
     let count = call.count;
@@ -195,6 +197,7 @@ fn ranges(lengths: &[usize], offsets: &[usize]) -> Vec<Range<usize>> {
 }
 
 /// Elements of all ranks together, and how far input and output reach.
+#[inline]
 fn extents(
     call: &Call,
     layout: &Layout,
@@ -230,6 +233,7 @@ fn extents(
 }
 
 /// This rank's own part.
+#[inline]
 fn part(call: &Call, layout: &Layout, me: u32) -> usize {
     match layout {
         Layout::Vector { count } | Layout::Blocks { count } => *count,
@@ -241,6 +245,7 @@ fn part(call: &Call, layout: &Layout, me: u32) -> usize {
     }
 }
 
+#[inline]
 fn bytes(count: usize, call: &Call) -> Result<usize, Error> {
     count
         .checked_mul(call.dtype.size_bytes())

@@ -72,20 +72,9 @@ impl CollectiveOperation {
             // SAFETY: as the caller vouches.
             unsafe { prepared_input(call, &checked, &mut copy)? }
         };
-        let op = call.reduction.as_ref().map(|reduction| reduction.op);
-        let op = op.filter(|_| call.collective.reduces());
-        let (root, count) = (checked.root, checked.agreed_count);
-        if call.collective == Collective::Broadcast && root == group.me {
-            // SAFETY: at the root both are valid for the vector; `copy` allows for one being both.
-            unsafe { copy_vector(call) };
-        }
-        let group = core.group_mut(key);
-        let descriptor = group.begin(call.collective, call.dtype, op, root, count);
-        group.is_busy = true;
-        if let Err(error) = core.check(key) {
-            core.group_mut(key).is_busy = false;
-            return Err(error);
-        }
+        // SAFETY: as the caller vouches.
+        let descriptor = unsafe { number(core, key, call, &checked)? };
+        let op = descriptor.op;
         let group = core.group(key);
         let (size, is_near) = (group.size(), group.is_near);
         let averages = op == Some(Op::Avg) && !is_near && checked.has_result(group.me);
@@ -120,6 +109,53 @@ impl CollectiveOperation {
             _copy: copy,
         })
     }
+}
+
+/// The same for a call on a communicator whose members share memory, which is told apart so that
+/// the smallest calls move little.
+///
+/// # Safety
+/// As [`CollectiveOperation::begin`].
+#[inline]
+pub(crate) unsafe fn begin_near(
+    core: &mut Core,
+    key: GroupKey,
+    call: &Call,
+) -> Result<TeamOperation, Error> {
+    let group = core.group(key);
+    let checked = Checked::new(call, group.size(), group.me)?;
+    // SAFETY: as the caller vouches.
+    let descriptor = unsafe { number(core, key, call, &checked)? };
+    // SAFETY: as the caller vouches.
+    Ok(unsafe { TeamOperation::new(core.group(key), key, call, descriptor) })
+}
+
+/// Numbers a call; the communicator is busy from then on, unless it has failed.
+///
+/// # Safety
+/// As [`CollectiveOperation::begin`].
+#[inline]
+unsafe fn number(
+    core: &mut Core,
+    key: GroupKey,
+    call: &Call,
+    checked: &Checked,
+) -> Result<Descriptor, Error> {
+    let op = call.reduction.as_ref().map(|reduction| reduction.op);
+    let op = op.filter(|_| call.collective.reduces());
+    let (root, count) = (checked.root, checked.agreed_count);
+    let group = core.group_mut(key);
+    if call.collective == Collective::Broadcast && root == group.me {
+        // SAFETY: at the root both are valid for the vector; `copy` allows for one being both.
+        unsafe { copy_vector(call) };
+    }
+    let descriptor = group.begin(call.collective, call.dtype, op, root, count);
+    group.is_busy = true;
+    if let Err(error) = core.check(key) {
+        core.group_mut(key).is_busy = false;
+        return Err(error);
+    }
+    Ok(descriptor)
 }
 
 /// The input as the ways need it: the caller's, or a copy of it.

@@ -183,6 +183,7 @@ impl Core {
     }
 
     /// Returns the communicator's error, if it has one. Looks at the control link now and then.
+    #[inline]
     pub(crate) fn check(&mut self, key: GroupKey) -> Result<(), Error> {
         if self.watch.is_due_coarse() {
             self.look();
@@ -196,6 +197,7 @@ impl Core {
     }
 
     /// An abort from another thread becomes the communicator's error.
+    #[inline]
     pub(crate) fn note_abort(&mut self, key: GroupKey) {
         let Some(group) = self.groups.get(key) else {
             return;

@@ -93,10 +93,12 @@ impl Group {
         }
     }
 
+    #[inline]
     pub(crate) fn id(&self) -> u32 {
         self.shared.id
     }
 
+    #[inline]
     pub(crate) fn size(&self) -> u32 {
         self.ranks.len() as u32
     }
@@ -130,6 +132,7 @@ impl Group {
     }
 
     /// Numbers a collective call.
+    #[inline]
     pub(crate) fn begin(
         &mut self,
         collective: Collective,
@@ -212,10 +215,12 @@ impl Groups {
         }
     }
 
+    #[inline]
     pub(crate) fn get(&self, key: GroupKey) -> Option<&Group> {
         self.slots.get(key.0 as usize)?.as_ref()
     }
 
+    #[inline]
     pub(crate) fn get_mut(&mut self, key: GroupKey) -> Option<&mut Group> {
         self.slots.get_mut(key.0 as usize)?.as_mut()
     }
@@ -252,12 +257,14 @@ impl Groups {
 }
 
 impl Core {
+    #[inline]
     pub(crate) fn group(&self, key: GroupKey) -> &Group {
         self.groups
             .get(key)
             .expect("a key's handles keep its group")
     }
 
+    #[inline]
     pub(crate) fn group_mut(&mut self, key: GroupKey) -> &mut Group {
         self.groups
             .get_mut(key)

@@ -14,6 +14,7 @@ macro_rules! codes {
                 match code { $($code => Some(Self::$variant),)+ _ => None }
             }
 
+            #[inline]
             pub fn code(self) -> u8 {
                 self as u8
             }
@@ -84,6 +85,7 @@ pub enum Kind {
 }
 
 impl DType {
+    #[inline]
     pub const fn size_bytes(self) -> usize {
         match self {
             Self::I8 | Self::U8 | Self::F8E4M3 | Self::F8E5M2 | Self::Bool => 1,
@@ -94,6 +96,7 @@ impl DType {
         }
     }
 
+    #[inline]
     pub const fn kind(self) -> Kind {
         match self {
             Self::I8 | Self::I16 | Self::I32 | Self::I64 => Kind::Integer,
@@ -117,6 +120,7 @@ impl Op {
     ///
     /// On `Bool`, where a byte other than 0 is true: `sum` and `max` are "or", `prod` and `min` are
     /// "and", the bitwise operations are the logical ones.
+    #[inline]
     pub const fn refusal(self, dtype: DType) -> Option<&'static str> {
         match (self, dtype.kind()) {
             (Self::User, _) | (Self::MinLoc | Self::MaxLoc, Kind::Pair) => None,
@@ -139,6 +143,7 @@ impl Op {
 
 impl Collective {
     /// Whether its call carries a reduction.
+    #[inline]
     pub const fn reduces(self) -> bool {
         matches!(
             self,
@@ -152,6 +157,7 @@ impl Collective {
     }
 
     /// Whether one rank, the root, has a part of its own in it.
+    #[inline]
     pub const fn has_root(self) -> bool {
         matches!(
             self,
@@ -165,6 +171,7 @@ impl Collective {
     }
 
     /// Whether each rank has a count of its own.
+    #[inline]
     pub const fn has_counts(self) -> bool {
         matches!(
             self,
@@ -177,6 +184,7 @@ impl Collective {
     }
 
     /// Whether it is a call of two ranks, not of all.
+    #[inline]
     pub const fn is_point_to_point(self) -> bool {
         matches!(self, Self::Send | Self::Recv)
     }

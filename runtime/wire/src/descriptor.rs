@@ -29,6 +29,7 @@ pub struct Descriptor {
 impl Descriptor {
     pub const BYTES: usize = 32;
 
+    #[inline]
     pub fn encode(&self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         bytes[0..4].copy_from_slice(&self.communicator.to_le_bytes());

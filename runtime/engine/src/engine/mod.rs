@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use rlaunch_transport::shm::Doorbell;
 
-use crate::collective::CollectiveOperation;
+use crate::collective::{CollectiveOperation, begin_near};
 use crate::completion::Completion;
 use crate::connect::Place;
 use crate::core::Core;
@@ -121,13 +121,34 @@ impl Engine {
             });
             return self.drive_for(core, key, &completion).map(|_| ());
         }
-        // SAFETY: as the caller vouches.
-        let begun = unsafe { CollectiveOperation::begin(core, key, call) };
-        let mut operation = begun.map_err(|error| core.failure_of(key, error))?;
+        if core.group(key).is_near {
+            // SAFETY: as the caller vouches.
+            let begun = unsafe { begin_near(core, key, call) };
+            self.run_begun(core, key, call.timeout, begun)
+        } else {
+            // SAFETY: as the caller vouches.
+            let begun = unsafe { CollectiveOperation::begin(core, key, call) };
+            self.run_begun(core, key, call.timeout, begun)
+        }
+    }
+
+    #[inline]
+    fn run_begun<O: Operation>(
+        &self,
+        core: &mut Core,
+        key: GroupKey,
+        timeout: Option<Duration>,
+        mut begun: Result<O, Error>,
+    ) -> Result<(), Error> {
+        // Driven where it lies: it is long.
+        let operation = match &mut begun {
+            Ok(operation) => operation,
+            Err(error) => return Err(core.failure_of(key, error.clone())),
+        };
         let mut own = Own {
             key,
-            operation: &mut operation,
-            timeout: call.timeout,
+            operation,
+            timeout,
         };
         let result = self.drive_own(core, &mut own);
         if let Some(group) = core.groups.get_mut(key) {

@@ -32,10 +32,12 @@ impl Process {
     }
 
     /// False in a child forked after this was made.
+    #[inline]
     pub(crate) fn is_current(self) -> bool {
         FORKS.load(Ordering::Relaxed) == self.0
     }
 
+    #[inline]
     pub(crate) fn check(self) -> Result<(), Error> {
         if self.is_current() {
             Ok(())

@@ -91,6 +91,7 @@ impl Recorder {
     }
 
     /// One writer at a time.
+    #[inline]
     pub(crate) fn begin(&self, call: &Descriptor, about: About) -> Slot {
         let number = self.begun.load(Ordering::Relaxed);
         let peer_and_tag =
@@ -109,6 +110,7 @@ impl Recorder {
     }
 
     /// One writer at a time. An operation that was overwritten meanwhile is left alone.
+    #[inline]
     pub(crate) fn end(&self, slot: Slot, is_ok: bool) {
         if self.begun.load(Ordering::Relaxed) - slot.0 > OPERATIONS as u64 {
             return;
@@ -160,12 +162,14 @@ impl Recorder {
             .collect()
     }
 
+    #[inline]
     fn entry(&self, number: u64) -> &Entry {
         &self.entries[number as usize % OPERATIONS]
     }
 }
 
 impl Entry {
+    #[inline]
     fn write(&self, words: &[u64; WORDS]) {
         self.change(|places| {
             for (place, word) in places.iter().zip(words) {
@@ -174,6 +178,7 @@ impl Entry {
         });
     }
 
+    #[inline]
     fn change(&self, change: impl FnOnce(&[AtomicU64; WORDS])) {
         let version = self.version.load(Ordering::Relaxed);
         self.version.store(version + 1, Ordering::Relaxed);

@@ -35,6 +35,7 @@ impl Shared {
     }
 
     /// The reason of an abort on this rank. One load where there was none.
+    #[inline]
     pub(crate) fn aborted(&self) -> Option<&str> {
         if !self.is_aborted.load(Ordering::Relaxed) {
             return None;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 /// The counter now. Monotonic as far as the processor's is.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline]
 pub(crate) fn ticks() -> u64 {
     // SAFETY: the instruction exists on every x86-64 processor and touches no memory.
     unsafe { std::arch::x86_64::_rdtsc() }

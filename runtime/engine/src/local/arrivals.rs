@@ -14,6 +14,7 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
+    #[inline]
     pub(crate) fn new(descriptor: &Descriptor) -> Self {
         Self {
             own: descriptor.encode(),
@@ -21,6 +22,7 @@ impl Arrivals {
         }
     }
 
+    #[inline]
     pub(crate) fn own(&self) -> &[u8; Descriptor::BYTES] {
         &self.own
     }

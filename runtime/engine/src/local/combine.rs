@@ -19,6 +19,7 @@ const USER_BYTES: usize = 8192;
 struct Aligned([u8; USER_BYTES]);
 
 impl Combine {
+    #[inline]
     pub(crate) fn new(dtype: DType, reduction: &Reduction) -> Self {
         Self {
             dtype,
@@ -29,6 +30,7 @@ impl Combine {
     }
 
     /// Whether a rank's elements change before they are combined.
+    #[inline]
     pub(crate) fn prepares(&self) -> bool {
         self.scalar.is_some()
     }
@@ -56,6 +58,7 @@ impl Combine {
     ///
     /// # Safety
     /// All are valid for `bytes`, whole elements; `to` equals a contribution or is apart from it.
+    #[inline]
     pub(crate) unsafe fn many(&self, to: *mut u8, contributions: &[*const u8], bytes: usize) {
         let count = bytes / self.dtype.size_bytes();
         if count == 0 {

@@ -28,6 +28,7 @@ pub(crate) struct Flat {
 }
 
 /// How many bytes each member posts; `None` where they don't fit, or members may differ.
+#[inline]
 pub(crate) fn posted_bytes(call: &Call, members: u32) -> Option<usize> {
     let part = call.count.checked_mul(call.dtype.size_bytes())?;
     let posted = match call.collective {
@@ -56,6 +57,7 @@ pub(crate) fn posted_bytes(call: &Call, members: u32) -> Option<usize> {
 impl Flat {
     /// # Safety
     /// The call's buffers are valid as its collective needs them until the round is done.
+    #[inline]
     pub(crate) unsafe fn new(call: &Call, posted: usize, combine: Option<Combine>) -> Self {
         Self {
             collective: call.collective,
@@ -92,6 +94,7 @@ impl Flat {
         bytes
     }
 
+    #[inline]
     fn prepared(&self, length: usize) -> Option<Vec<u8>> {
         let combine = self.combine.as_ref().filter(|combine| combine.prepares())?;
         (length > 0).then(|| self.prepare(combine, length))

@@ -88,6 +88,7 @@ impl LocalOperation {
     ///
     /// # Safety
     /// The call's buffers are valid as its collective needs them until this is done, or dropped.
+    #[inline]
     pub(crate) unsafe fn new(team: &Team, call: &Call, descriptor: &Descriptor) -> Self {
         let combine = call
             .reduction

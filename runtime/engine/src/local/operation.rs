@@ -7,19 +7,21 @@ use rlaunch_wire::Descriptor;
 use super::{Failure, LocalOperation};
 use crate::core::Core;
 use crate::group::{Group, GroupKey};
-use crate::wait::Awaited;
+use crate::wait::{Awaited, Operation};
 use crate::{Call, Error};
 
 /// A collective of a communicator whose members share memory.
 #[derive(Debug)]
 pub(crate) struct TeamOperation {
     key: GroupKey,
+    descriptor: Descriptor,
     local: LocalOperation,
 }
 
 impl TeamOperation {
     /// # Safety
     /// As [`LocalOperation::new`].
+    #[inline]
     pub(crate) unsafe fn new(
         group: &Group,
         key: GroupKey,
@@ -29,7 +31,11 @@ impl TeamOperation {
         let team = group.team.as_ref().expect(HAS_TEAM);
         // SAFETY: as the caller vouches.
         let local = unsafe { LocalOperation::new(team, call, &descriptor) };
-        Self { key, local }
+        Self {
+            key,
+            descriptor,
+            local,
+        }
     }
 
     #[inline]
@@ -76,6 +82,21 @@ impl TeamOperation {
                 to_send: false,
             })
             .collect()
+    }
+}
+
+impl Operation for TeamOperation {
+    fn call(&self) -> Descriptor {
+        self.descriptor
+    }
+
+    #[inline]
+    fn poll(&mut self, core: &mut Core) -> Result<Progress, Error> {
+        Self::poll(self, core)
+    }
+
+    fn awaited(&self, core: &Core) -> Vec<Awaited> {
+        Self::awaited(self, core)
     }
 }
 

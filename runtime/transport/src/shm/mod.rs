@@ -8,6 +8,7 @@
 mod arena;
 mod connection;
 mod doorbell;
+mod lines;
 mod setup;
 mod team;
 mod zone;

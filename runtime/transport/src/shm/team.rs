@@ -37,6 +37,7 @@ use rlaunch_wire::Descriptor;
 
 use super::arena::{LINE_BYTES, PAGE_BYTES};
 use super::doorbell::ring_all;
+use super::lines::{copy_short, prefetch_to_write};
 use super::{Area, Arena, State};
 
 /// Data that one member may post in a round.
@@ -61,6 +62,8 @@ const COUNTERS_OFFSET: usize = STRIDE_BYTES;
 const HEADERS_OFFSET: usize = 2 * STRIDE_BYTES;
 const SLOT_WORD_OFFSET: usize = 8;
 const CLOSED: u32 = 1;
+/// More than a processor has outstanding at a time delays what it waits for.
+const PREPARED_BYTES_MAX: usize = 4096;
 /// More than any measurement calls for; bounds what a damaged place can ask to map.
 const SLOT_BYTES_MAX: usize = 64 << 20;
 
@@ -198,11 +201,13 @@ impl Team {
         &self.arena
     }
 
+    #[inline]
     pub fn size(&self) -> u32 {
         self.members.len() as u32
     }
 
     /// This rank's number among the members.
+    #[inline]
     pub fn me(&self) -> u32 {
         self.me
     }
@@ -212,6 +217,7 @@ impl Team {
         &self.members
     }
 
+    #[inline]
     pub fn slot_bytes(&self) -> usize {
         self.slot_bytes
     }
@@ -277,7 +283,22 @@ impl Team {
         self.flag(self.me, self.round)
             .store(self.round, Ordering::Release);
         self.ring();
+        self.prepare_next(bytes);
         Ok(())
+    }
+
+    /// The lines of the next post, if that is as long, come to this processor while it waits for the
+    /// others: they lie where those who read them rounds ago ran.
+    #[inline]
+    fn prepare_next(&self, bytes: usize) {
+        prefetch_to_write(self.header(self.me, self.round + 1));
+        if bytes > INLINE_BYTES_MAX {
+            let slot = self.flat(self.me, self.round + 1);
+            for line in 0..bytes.min(PREPARED_BYTES_MAX).div_ceil(LINE_BYTES) {
+                // SAFETY: inside the slot, which is longer.
+                prefetch_to_write(unsafe { slot.add(line * LINE_BYTES) });
+            }
+        }
     }
 
     /// Whether `member` has posted its call of the round begun last.
@@ -356,11 +377,13 @@ impl Team {
     }
 
     /// Every member but this one.
+    #[inline]
     pub fn others(&self) -> impl Iterator<Item = u32> + use<> {
         let me = self.me;
         (0..self.size()).filter(move |member| *member != me)
     }
 
+    #[inline]
     fn ring(&self) {
         let others = self.members.iter().enumerate();
         let others = others.filter(|(member, _)| *member != self.me as usize);
@@ -465,21 +488,6 @@ fn staging_offset(members: usize, member: u32, slot_bytes: usize) -> usize {
 
 fn area_bytes(members: usize, slot_bytes: usize) -> usize {
     staging_offset(members, members as u32, slot_bytes)
-}
-
-/// # Safety
-/// As [`std::ptr::copy_nonoverlapping`], of at most [`INLINE_BYTES_MAX`].
-#[inline]
-unsafe fn copy_short(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: as the caller vouches. The common lengths become single moves, not calls.
-    unsafe {
-        match bytes {
-            0 => {}
-            4 => std::ptr::copy_nonoverlapping(from, to, 4),
-            8 => std::ptr::copy_nonoverlapping(from, to, 8),
-            _ => std::ptr::copy_nonoverlapping(from, to, bytes),
-        }
-    }
 }
 
 #[cfg(test)]
