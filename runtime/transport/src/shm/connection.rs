@@ -56,8 +56,9 @@ struct Current {
 
 const INLINE_BYTES: usize = 8;
 const FLAG_BYTES: usize = 8;
-/// Published at a time, so that the peer starts on a long message while it is still being written.
-const PIECE_BYTES: usize = 64 * 1024;
+/// Published at a time, so that the peer starts on a message while it is still being written. Short
+/// against what both copy, long against telling of it, and what was written stays in a core's cache.
+const PIECE_BYTES: usize = 16 * 1024;
 
 impl ShmConnection {
     pub fn new(arena: Arc<Arena>, me: u32, peer: u32) -> Self {
