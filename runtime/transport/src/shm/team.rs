@@ -25,6 +25,7 @@
 //! all of an earlier one. [`DONE`] as the block count means all of them, for members that have fewer
 //! than others.
 
+mod compare;
 mod exchange;
 
 use std::cell::Cell;
@@ -39,6 +40,8 @@ use super::arena::{LINE_BYTES, PAGE_BYTES};
 use super::doorbell::ring_all;
 use super::lines::{copy_short, prefetch_to_write};
 use super::{Area, Arena, State};
+
+pub use compare::Difference;
 
 /// Data that one member may post in a round.
 pub const FLAT_BYTES_MAX: usize = 4096;
@@ -73,14 +76,6 @@ pub enum Stage {
     Put = 0,
     Taken = 1,
     Fetched = 2,
-}
-
-/// Two members made different calls in one round.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Difference {
-    pub member: u32,
-    pub mine: [u8; Descriptor::BYTES],
-    pub theirs: [u8; Descriptor::BYTES],
 }
 
 /// One member's view of a team.
@@ -287,8 +282,7 @@ impl Team {
         Ok(())
     }
 
-    /// The lines of the next post, if that is as long, come to this processor while it waits for the
-    /// others: they lie where those who read them rounds ago ran.
+    /// The lines of the next post, last with those who read them, come while this rank waits.
     #[inline]
     fn prepare_next(&self, bytes: usize) {
         prefetch_to_write(self.header(self.me, self.round + 1));
@@ -310,44 +304,6 @@ impl Team {
     #[inline]
     fn has_posted_round(&self, member: u32, round: u64) -> bool {
         self.flag(member, round).load(Ordering::Acquire) >= round
-    }
-
-    /// Notes that every member has posted the same call in this round, which saves looking later.
-    #[inline]
-    pub fn note_all_equal(&mut self) {
-        self.acknowledged = self.round;
-        if self.compared + 1 == self.round {
-            self.compared = self.round;
-        }
-    }
-
-    /// Rounds begun whose calls have not been compared with all others'.
-    #[inline]
-    pub fn unsettled(&self) -> u64 {
-        self.round - self.compared
-    }
-
-    /// Compares what the others have posted by now in rounds that this member left early.
-    pub fn settle(&mut self) -> Result<(), Difference> {
-        while self.compared < self.round {
-            let round = self.compared + 1;
-            let mine = self.descriptor_of(self.me, round);
-            for member in self.others() {
-                if !self.has_posted_round(member, round) {
-                    return Ok(());
-                }
-                let theirs = self.descriptor_of(member, round);
-                if theirs != mine {
-                    return Err(Difference {
-                        member,
-                        mine,
-                        theirs,
-                    });
-                }
-            }
-            self.compared = round;
-        }
-        Ok(())
     }
 
     /// The descriptor of a member that has posted, as it wrote it.

@@ -1,0 +1,53 @@
+//! Whether all members made the same call, also where some left the round early.
+
+use rlaunch_wire::Descriptor;
+
+use super::Team;
+
+/// Two members made different calls in one round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Difference {
+    pub member: u32,
+    pub mine: [u8; Descriptor::BYTES],
+    pub theirs: [u8; Descriptor::BYTES],
+}
+
+impl Team {
+    /// Notes that every member has posted the same call in this round, which saves looking later.
+    #[inline]
+    pub fn note_all_equal(&mut self) {
+        self.acknowledged = self.round;
+        if self.compared + 1 == self.round {
+            self.compared = self.round;
+        }
+    }
+
+    /// Rounds begun whose calls have not been compared with all others'.
+    #[inline]
+    pub fn unsettled(&self) -> u64 {
+        self.round - self.compared
+    }
+
+    /// Compares what the others have posted by now in rounds that this member left early.
+    pub fn settle(&mut self) -> Result<(), Difference> {
+        while self.compared < self.round {
+            let round = self.compared + 1;
+            let mine = self.descriptor_of(self.me, round);
+            for member in self.others() {
+                if !self.has_posted_round(member, round) {
+                    return Ok(());
+                }
+                let theirs = self.descriptor_of(member, round);
+                if theirs != mine {
+                    return Err(Difference {
+                        member,
+                        mine,
+                        theirs,
+                    });
+                }
+            }
+            self.compared = round;
+        }
+        Ok(())
+    }
+}
