@@ -65,6 +65,36 @@ fn a_started_call_goes_on_without_any_call() {
     }
 }
 
+/// Blocking calls in between, whose threads are asked to drive just as their calls are done.
+#[test]
+fn a_started_receive_outlives_many_blocking_calls() {
+    for transports in [SHM, TCP] {
+        ranks(&config(2, transports), |world| {
+            let other = 1 - world.rank();
+            for round in 0..500u32 {
+                let mut place = [u32::MAX];
+                let at: *mut u8 = place.as_mut_ptr().cast();
+                // SAFETY: the request is complete before the place is looked at or given up.
+                let receive =
+                    unsafe { world.start_recv_raw(at, 1, DType::U32, other, 7) }.unwrap();
+                for _ in 0..round % 4 {
+                    world.barrier().unwrap();
+                }
+                world.send(&[round], other, 7).unwrap();
+                let is_complete = || receive.status().is_some();
+                let patience = std::time::Instant::now() + Duration::from_secs(20);
+                while !is_complete() && std::time::Instant::now() < patience {
+                    std::thread::sleep(Duration::from_micros(50));
+                }
+                assert!(is_complete(), "nobody drove round {round}");
+                receive.wait().unwrap();
+                assert_eq!(place, [round]);
+            }
+            world.finalize().unwrap();
+        });
+    }
+}
+
 #[test]
 fn a_prepared_call_is_started_many_times() {
     ranks(&config(2, SHM), |world| {

@@ -20,6 +20,23 @@ impl Engine {
         longest: Option<Duration>,
     ) -> Result<(), Error> {
         self.process.check()?;
+        let mut is_asked = false;
+        let result = self.lead_or_follow(key, completion, longest, &mut is_asked);
+        if is_asked && let Some(guard) = self.try_lead() {
+            // Nobody else was asked to drive what the last one left.
+            self.hand_over(guard);
+        }
+        result
+    }
+
+    /// `is_asked`: somebody who left asked this thread to drive, and it has not done so.
+    fn lead_or_follow(
+        &self,
+        key: GroupKey,
+        completion: &Arc<Completion>,
+        longest: Option<Duration>,
+        is_asked: &mut bool,
+    ) -> Result<(), Error> {
         let deadline = longest.map(|longest| Instant::now() + longest);
         while !completion.is_done() {
             let now = Instant::now();
@@ -30,6 +47,7 @@ impl Engine {
             match self.try_lead() {
                 Some(mut guard) => {
                     self.delist(completion);
+                    *is_asked = false;
                     let result = match guard.as_mut() {
                         Some(core) => self.drive_towards(core, key, completion, deadline),
                         None => Err(Error::Finalized),
@@ -41,7 +59,7 @@ impl Engine {
                     let left = deadline.map(|deadline| deadline - now);
                     let longest = left.map_or(INTERRUPT_PERIOD, |left| left.min(INTERRUPT_PERIOD));
                     self.rest_as_follower(completion, longest);
-                    self.delist(completion);
+                    *is_asked |= self.delist(completion);
                     if !completion.is_done() && now.elapsed() >= INTERRUPT_PERIOD {
                         self.end_if_interrupted(key)?;
                     }
@@ -83,7 +101,8 @@ impl Engine {
         self.wake();
     }
 
-    pub(super) fn delist(&self, completion: &Arc<Completion>) {
+    /// Whether it had been asked to drive.
+    pub(super) fn delist(&self, completion: &Arc<Completion>) -> bool {
         let mut followers = lock(&self.followers);
         let at = followers
             .iter()
@@ -93,6 +112,7 @@ impl Engine {
             self.following.fetch_sub(1, Ordering::SeqCst);
         }
         completion.withdraw();
+        at.is_none()
     }
 
     /// The driving thread has done what it wanted: the next one drives, if anything is to be driven.
