@@ -117,7 +117,8 @@ impl Core {
         call: &Descriptor,
     ) -> Result<Progress, Error> {
         let stream = &mut self.peers[rank as usize].stream;
-        if stream.receiving.is_none()
+        // Another operation may be in the middle of a message on the connection itself.
+        if stream.receiving != Some(owner(call))
             && let Some(at) = stream.find_aside(call)
         {
             let message = stream.aside.remove(at).expect("just found");

@@ -75,8 +75,7 @@ fn a_started_receive_outlives_many_blocking_calls() {
                 let mut place = [u32::MAX];
                 let at: *mut u8 = place.as_mut_ptr().cast();
                 // SAFETY: the request is complete before the place is looked at or given up.
-                let receive =
-                    unsafe { world.start_recv_raw(at, 1, DType::U32, other, 7) }.unwrap();
+                let receive = unsafe { world.start_recv_raw(at, 1, DType::U32, other, 7) }.unwrap();
                 for _ in 0..round % 4 {
                     world.barrier().unwrap();
                 }
