@@ -16,6 +16,8 @@ pub(crate) struct Checked {
     pub(crate) root: u32,
     /// What all ranks must give alike; for v-variants the sum, where all know it.
     pub(crate) agreed_count: u64,
+    /// Of the counts that all ranks must give alike; 0 where there are none.
+    pub(crate) digest: u32,
     /// Bytes of the vector, or of all ranks' blocks; 0 where not every rank knows.
     pub(crate) bytes_of_all: usize,
     /// From the input's start to its last element.
@@ -55,6 +57,12 @@ impl Checked {
         Ok(Self {
             root,
             agreed_count: agreed_count as u64,
+            digest: match call.collective {
+                Collective::AllGatherV | Collective::ReduceScatterV => {
+                    counts.map_or(0, |counts| digest(&counts.recv))
+                }
+                _ => 0,
+            },
             bytes_of_all: if known { bytes(of_all, call)? } else { 0 },
             input_elements: input,
             result_count: part(call, &layout, me),
@@ -230,6 +238,14 @@ fn extents(
             Ok((sum.ok_or_else(too_large)?, end(input), end(output)))
         }
     }
+}
+
+/// Lists that differ in a few places, or in their order, have different ones.
+fn digest(counts: &[usize]) -> u32 {
+    // FNV-1a by words, with the upper half, where all of them have left a trace, folded in.
+    let fold = |sum: u64, count: &usize| (sum ^ *count as u64).wrapping_mul(0x0100_0000_01B3);
+    let sum = counts.iter().fold(0xCBF2_9CE4_8422_2325, fold);
+    (sum ^ (sum >> 32)) as u32
 }
 
 /// This rank's own part.

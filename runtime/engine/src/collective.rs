@@ -143,13 +143,13 @@ unsafe fn number(
 ) -> Result<Descriptor, Error> {
     let op = call.reduction.as_ref().map(|reduction| reduction.op);
     let op = op.filter(|_| call.collective.reduces());
-    let (root, count) = (checked.root, checked.agreed_count);
+    let (root, counts) = (checked.root, (checked.agreed_count, checked.digest));
     let group = core.group_mut(key);
     if call.collective == Collective::Broadcast && root == group.me {
         // SAFETY: at the root both are valid for the vector; `copy` allows for one being both.
         unsafe { copy_vector(call) };
     }
-    let descriptor = group.begin(call.collective, call.dtype, op, root, count);
+    let descriptor = group.begin(call.collective, call.dtype, op, root, counts);
     group.is_busy = true;
     if let Err(error) = core.check(key) {
         core.group_mut(key).is_busy = false;

@@ -244,11 +244,13 @@ impl Core {
                 left,
                 right_rank,
                 right,
+                detail,
             } => NoticeKind::Disagreement(Disagreement {
                 left_rank: left_rank.rank,
                 left: left.encode().to_vec(),
                 right_rank: right_rank.rank,
                 right: right.encode().to_vec(),
+                detail: detail.clone(),
             }),
             Error::PeerFailed { peer, cause, .. } => NoticeKind::Failed(Failed {
                 rank: peer.rank,
@@ -319,22 +321,21 @@ impl Core {
 
     /// This rank's call against another's; the lower rank stands first in the message.
     pub(crate) fn mismatch(&self, mine: Descriptor, peer: u32, theirs: Descriptor) -> Error {
-        let (me, other) = (self.identity(self.rank), self.identity(peer));
-        let (mine, theirs) = (Box::new(mine), Box::new(theirs));
-        if self.rank < peer {
-            Error::Mismatch {
-                left_rank: me,
-                left: mine,
-                right_rank: other,
-                right: theirs,
-            }
+        let mine = (self.identity(self.rank), Box::new(mine));
+        let theirs = (self.identity(peer), Box::new(theirs));
+        let is_lower = self.rank < peer;
+        let (lower, higher) = if is_lower {
+            (mine, theirs)
         } else {
-            Error::Mismatch {
-                left_rank: other,
-                left: theirs,
-                right_rank: me,
-                right: mine,
-            }
+            (theirs, mine)
+        };
+        let ((left_rank, left), (right_rank, right)) = (lower, higher);
+        Error::Mismatch {
+            left_rank,
+            left,
+            right_rank,
+            right,
+            detail: String::new(),
         }
     }
 

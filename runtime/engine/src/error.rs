@@ -31,14 +31,17 @@ pub enum Error {
     /// count, type, reduction or root. Cause: the program's ranks took different branches, or hold
     /// data of different shapes. Compare the two calls that the message names.
     #[error(
-        "ranks disagree: {left_rank} called {left}, but {right_rank} called {right}; \
-             hint: all ranks must make the same calls in the same order"
+        "ranks disagree: {left_rank} called {left}, but {right_rank} called {right}{}; \
+             hint: all ranks must make the same calls in the same order",
+        in_brackets(detail)
     )]
     Mismatch {
         left_rank: Rank,
         left: Box<Descriptor>,
         right_rank: Rank,
         right: Box<Descriptor>,
+        /// Whose counts don't fit whose, where that is the difference; else empty.
+        detail: String,
     },
 
     /// A rank's process died, or its host is gone. Cause: see that rank's own output; under
@@ -149,6 +152,28 @@ pub enum Error {
     /// The world was finalized already.
     #[error("this world is finalized")]
     Finalized,
+}
+
+impl Error {
+    /// A mismatch with more to say.
+    pub(crate) fn detailed(mut self, text: String) -> Self {
+        if let Self::Mismatch { detail, .. } = &mut self {
+            *detail = text;
+        }
+        self
+    }
+}
+
+/// Of two ranks of a v-variant.
+pub(crate) fn counts_differ(from: u32, sent: u64, to: u32, expected: u64) -> String {
+    format!("rank {from} sends {sent} elements to rank {to}, which expects {expected}")
+}
+
+fn in_brackets(text: &str) -> String {
+    if text.is_empty() {
+        return String::new();
+    }
+    format!(" ({text})")
 }
 
 fn list(ranks: &[Rank], last_known: &[Option<Descriptor>]) -> String {

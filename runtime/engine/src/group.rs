@@ -139,7 +139,7 @@ impl Group {
         dtype: DType,
         op: Option<Op>,
         root: u32,
-        count: u64,
+        (count, digest): (u64, u32),
     ) -> Descriptor {
         let descriptor = Descriptor {
             communicator: self.id(),
@@ -148,6 +148,7 @@ impl Group {
             dtype,
             op,
             root,
+            digest,
             count,
         };
         self.calls += 1;

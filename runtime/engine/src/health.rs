@@ -134,6 +134,7 @@ impl Core {
             dtype: DType::I32,
             op: None,
             root: 0,
+            digest: 0,
             count: 0,
         };
         // The error is noted with the peer, for all communicators.
@@ -220,6 +221,7 @@ impl Core {
                     left,
                     right_rank,
                     right,
+                    detail: told.detail,
                 };
                 if let Some(key) = self.groups.find(id) {
                     self.poison(key, error);

@@ -25,6 +25,7 @@ impl Core {
             dtype: DType::I32,
             op: None,
             root: 0,
+            digest: 0,
             count: 0,
         };
         if self.group(Groups::WORLD).poison.is_none() {

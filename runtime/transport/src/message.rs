@@ -243,6 +243,7 @@ mod tests {
                 dtype: DType::I64,
                 op: None,
                 root: 0,
+                digest: 0,
                 count: 5,
             },
             length_bytes: 40,

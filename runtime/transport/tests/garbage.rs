@@ -82,6 +82,7 @@ fn call(collective: Collective, op: Option<Op>) -> Descriptor {
         dtype: DType::BF16,
         op,
         root: 2,
+        digest: 0,
         count: 1 << 40,
     }
 }
@@ -181,6 +182,7 @@ fn messages_between_rank_and_agent_survive_any_bytes() {
             left: call(Collective::Scan, Some(Op::Max)).encode().to_vec(),
             right_rank: 2,
             right: vec![0; 32],
+            detail: "more".into(),
         })),
         Notice::encoded(NoticeKind::Failed(Failed {
             rank: 1,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 0        4        12   13   14   15   16        20        24          32
-//! | comm   | seq    |coll|type|op  | 0  | root    | zero    | count     |
+//! | comm   | seq    |coll|type|op  | 0  | root    | digest  | count     |
 //! | u32    | u64    | u8 | u8 | u8 |    | u32     | u32     | u64       |   little endian
 //! ```
 //! The receiver compares it with its own call; a difference is an error on every rank that names
@@ -22,6 +22,8 @@ pub struct Descriptor {
     pub op: Option<Op>,
     /// Root of a broadcast, reduce, gather or scatter; 0 where there is none.
     pub root: u32,
+    /// Of the counts of all ranks, where each gives the whole list; else 0.
+    pub digest: u32,
     /// Elements, where all ranks must agree on them; 0 where each has counts of its own.
     pub count: u64,
 }
@@ -38,15 +40,27 @@ impl Descriptor {
         bytes[13] = self.dtype.code();
         bytes[14] = self.op.map_or(0, Op::code);
         bytes[16..20].copy_from_slice(&self.root.to_le_bytes());
+        bytes[20..24].copy_from_slice(&self.digest.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.count.to_le_bytes());
         bytes
+    }
+
+    /// Whether both are the same call but for its counts.
+    pub fn differs_in_counts_only(&self, other: &Self) -> bool {
+        let (digest, count) = (self.digest, self.count);
+        let alike = Self {
+            digest,
+            count,
+            ..*other
+        };
+        self.collective.has_counts() && alike == *self
     }
 
     /// `None` for bytes that no rank of this protocol version writes.
     pub fn decode(bytes: &[u8; Self::BYTES]) -> Option<Self> {
         let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
         let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
-        if bytes[15] != 0 || u32_at(20) != 0 {
+        if bytes[15] != 0 {
             return None;
         }
         Some(Self {
@@ -59,6 +73,7 @@ impl Descriptor {
                 code => Some(Op::from_code(code)?),
             },
             root: u32_at(16),
+            digest: u32_at(20),
             count: u64_at(24),
         })
     }
@@ -68,8 +83,13 @@ impl Descriptor {
 impl std::fmt::Display for Descriptor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} #{}", self.collective, self.sequence)?;
-        if !matches!(self.collective, Collective::Barrier | Collective::Create) {
-            write!(f, " of {} {}", self.count, self.dtype)?;
+        match self.collective {
+            Collective::Barrier | Collective::Create => {}
+            // Each rank has its own.
+            Collective::GatherV | Collective::ScatterV | Collective::AllToAllV => {
+                write!(f, " of {}", self.dtype)?;
+            }
+            _ => write!(f, " of {} {}", self.count, self.dtype)?,
         }
         if let Some(op) = self.op {
             write!(f, ", {op}")?;
@@ -97,6 +117,7 @@ mod tests {
             dtype: DType::F64,
             op: Some(Op::Max),
             root: 3,
+            digest: 0xFEDC_BA98,
             count: u64::MAX,
         };
         assert_eq!(Descriptor::decode(&descriptor.encode()), Some(descriptor));

@@ -42,6 +42,9 @@ pub struct Disagreement {
     pub right_rank: u32,
     #[prost(bytes = "vec", tag = "4")]
     pub right: Vec<u8>,
+    /// What the calls themselves don't tell: whose counts don't fit whose.
+    #[prost(string, tag = "5")]
+    pub detail: String,
 }
 
 /// A rank is out of the job.

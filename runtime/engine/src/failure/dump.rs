@@ -286,6 +286,7 @@ mod tests {
             dtype: DType::I32,
             op: None,
             root: 0,
+            digest: 0,
             count: 0,
         };
         shared.recorder.begin(&call, About::default());

@@ -239,6 +239,7 @@ mod tests {
             dtype: DType::F32,
             op: None,
             root: 0,
+            digest: 0,
             count: sequence,
         }
     }

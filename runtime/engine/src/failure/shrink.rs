@@ -136,6 +136,7 @@ impl Core {
             dtype: DType::I32,
             op: None,
             root: 0,
+            digest: 0,
             count: 0,
         };
         group.shrinks += 1;

@@ -13,6 +13,7 @@
 mod plan;
 mod reducer;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use rlaunch_device::NONTEMPORAL_WORTH_BYTES;
@@ -22,6 +23,7 @@ use rlaunch_wire::Descriptor;
 
 use crate::Error;
 use crate::core::Core;
+use crate::error::counts_differ;
 use crate::wait::{Awaited, Operation};
 pub(crate) use plan::Plan;
 pub(crate) use reducer::Reducer;
@@ -59,6 +61,9 @@ pub(crate) struct Interpreter {
 // SAFETY: the pointers are followed only in `poll`, for buffers that `new`'s caller vouched for,
 // whichever thread polls.
 unsafe impl Send for Interpreter {}
+
+/// Of a long list, the first ones are shown.
+const COUNTS_SHOWN_MAX: usize = 16;
 
 /// How far the messages with one peer are.
 #[derive(Debug, Default)]
@@ -192,7 +197,8 @@ impl Interpreter {
                 if !self.is_ready(segment, step) {
                     break;
                 }
-                let Some(header) = core.arrival(peer, &self.task.descriptor)? else {
+                let arrived = core.arrival(peer, &self.task.descriptor);
+                let Some(header) = arrived.map_err(|error| self.with_counts(core, error))? else {
                     break;
                 };
                 let sink = self.sink(core, lane, &header, segment, step)?;
@@ -231,14 +237,7 @@ impl Interpreter {
         let (to, count) = self.place(to, segment);
         let bytes = count * self.task.descriptor.dtype.size_bytes();
         if header.length_bytes != bytes as u64 {
-            return Err(Error::Connection {
-                peer: core.identity(self.peer(lane)),
-                cause: format!(
-                    "a part of {} bytes where {bytes} are due; do the counts of all ranks agree, \
-                     and do all set the same RLAUNCH_ALGO and RLAUNCH_TUNE_FILE?",
-                    header.length_bytes
-                ),
-            });
+            return Err(self.other_length(core, self.peer(lane), header.length_bytes, count));
         }
         let streaming = self.streaming;
         let Action::RecvReduce {
@@ -263,6 +262,56 @@ impl Interpreter {
                 streaming: false,
             }
         }))
+    }
+
+    /// A message that is not as long as it must be.
+    fn other_length(&self, core: &Core, peer: u32, came_bytes: u64, due: usize) -> Error {
+        let call = self.task.descriptor;
+        let size = call.dtype.size_bytes() as u64;
+        if call.collective.has_counts() {
+            let differ = counts_differ(peer, came_bytes / size, core.rank, due as u64);
+            return core.mismatch(call, peer, call).detailed(differ);
+        }
+        Error::Connection {
+            peer: core.identity(peer),
+            cause: format!(
+                "a part of {came_bytes} bytes where {} are due; do all ranks set the same \
+                 RLAUNCH_ALGO and RLAUNCH_TUNE_FILE?",
+                due as u64 * size
+            ),
+        }
+    }
+
+    /// Says what this rank's counts are, where another's whole list differs.
+    fn with_counts(&self, core: &Core, error: Error) -> Error {
+        let Error::Mismatch { left, right, .. } = &error else {
+            return error;
+        };
+        let Layout::Ranges { input, output } = &self.task.layout else {
+            return error;
+        };
+        if !left.differs_in_counts_only(right) {
+            return error;
+        }
+        let whole = if input.len() > output.len() {
+            input
+        } else {
+            output
+        };
+        let counts: Vec<usize> = whole
+            .iter()
+            .take(COUNTS_SHOWN_MAX)
+            .map(Range::len)
+            .collect();
+        let more = if whole.len() > counts.len() {
+            " …"
+        } else {
+            ""
+        };
+        error.detailed(format!(
+            "rank {} gives the counts {counts:?}{more}",
+            core.rank
+        ))
     }
 
     /// Reduces a payload that has come as a whole, where the operation asks for that.

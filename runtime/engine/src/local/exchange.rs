@@ -12,6 +12,7 @@ use rlaunch_transport::shm::{DONE, SLOTS, Stage, Team};
 
 use super::arrivals::Arrivals;
 use super::combine::Combine;
+use super::counts::Told;
 use super::plan::{Pattern, Plan};
 use super::{Failure, Inputs};
 
@@ -19,6 +20,8 @@ use super::{Failure, Inputs};
 #[derive(Debug)]
 pub(crate) struct Exchange {
     plan: Plan,
+    /// Of a v-variant: its counts, which all compare.
+    told: Option<Told>,
     combine: Option<Combine>,
     input: *const u8,
     output: *mut u8,
@@ -38,6 +41,7 @@ impl Exchange {
     /// `input` and `output` are valid as the plan's collective needs them until the run is done.
     pub(crate) unsafe fn new(
         plan: Plan,
+        told: Option<Told>,
         combine: Option<Combine>,
         input: *const u8,
         output: *mut u8,
@@ -45,6 +49,7 @@ impl Exchange {
     ) -> Self {
         Self {
             plan,
+            told,
             combine,
             input,
             output,
@@ -54,6 +59,12 @@ impl Exchange {
             taken: 0,
             fetched: 0,
         }
+    }
+
+    /// What is posted of the counts: where, and how many bytes.
+    pub(crate) fn told(&self) -> (*const u8, usize) {
+        let told = self.told.as_ref();
+        told.map_or((std::ptr::null(), 0), Told::posted)
     }
 
     /// Call once, after this member has posted.
@@ -79,12 +90,12 @@ impl Exchange {
             let mut has_moved = self.try_put(team);
             // In place, a result would overwrite what others have yet to get.
             let has_put = self.put > self.taken || self.put == self.plan.puts;
-            if self.taken < self.plan.takes && has_put && arrivals.poll(team)? {
+            if self.taken < self.plan.takes && has_put && arrivals.poll(team, self.told.as_ref())? {
                 has_moved |= self.try_take(team);
             }
             has_moved |= self.try_fetch(team);
             if self.is_complete() {
-                if !arrivals.poll(team)? {
+                if !arrivals.poll(team, self.told.as_ref())? {
                     return Ok(result);
                 }
                 team.end_exchange();

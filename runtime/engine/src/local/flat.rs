@@ -109,16 +109,16 @@ impl Flat {
     ) -> Result<Progress, Failure> {
         let (me, root) = (team.me(), self.root);
         let is_there = match self.collective {
-            Collective::Broadcast | Collective::Scatter => arrivals.has_posted(team, root)?,
+            Collective::Broadcast | Collective::Scatter => arrivals.has_posted(team, root, None)?,
             Collective::Reduce | Collective::Gather if me != root => true,
             Collective::Scan | Collective::Exscan => {
                 let mut is_there = true;
                 for member in 0..me {
-                    is_there = is_there && arrivals.has_posted(team, member)?;
+                    is_there = is_there && arrivals.has_posted(team, member, None)?;
                 }
                 is_there
             }
-            _ => arrivals.poll(team)?,
+            _ => arrivals.poll(team, None)?,
         };
         if !is_there {
             return Ok(Progress::Idle);

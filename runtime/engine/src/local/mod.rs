@@ -8,6 +8,7 @@
 
 mod arrivals;
 mod combine;
+mod counts;
 mod exchange;
 mod flat;
 mod operation;
@@ -21,10 +22,12 @@ use crate::call::Call;
 
 use arrivals::Arrivals;
 use combine::Combine;
+use counts::Told;
 use exchange::Exchange;
 use flat::Flat;
 use plan::Plan;
 
+pub(crate) use counts::CountsDiffer;
 pub(crate) use operation::TeamOperation;
 
 /// One collective of a team, as this member takes part in it. Poll it until it is done; a member
@@ -54,6 +57,8 @@ const UNSETTLED_MAX: u64 = 2;
 pub(crate) enum Failure {
     /// A member made another call.
     Differs(Difference),
+    /// A member made the same call with counts that don't fit this one's.
+    Counts(Difference, CountsDiffer),
     Memory(std::io::Error),
 }
 
@@ -102,9 +107,16 @@ impl LocalOperation {
                 let bytes = call.count.saturating_mul(call.dtype.size_bytes());
                 let streams = call.input != call.output.cast_const()
                     && bytes >= rlaunch_device::NONTEMPORAL_WORTH_BYTES;
+                // A stage of another call has counts of its own making.
+                let told = if descriptor.collective.has_counts() {
+                    Told::new(call, team.size(), team.me())
+                } else {
+                    None
+                };
+                let (input, output) = (call.input, call.output);
                 // SAFETY: as the caller vouches.
                 let exchange =
-                    unsafe { Exchange::new(plan, combine, call.input, call.output, streams) };
+                    unsafe { Exchange::new(plan, told, combine, input, output, streams) };
                 Way::Exchange(Box::new(exchange))
             }
         };
@@ -150,8 +162,9 @@ impl LocalOperation {
         match &self.way {
             Way::Flat(flat) => flat.post(team, &self.arrivals),
             Way::Exchange(exchange) => {
-                // SAFETY: no data.
-                unsafe { team.post(self.arrivals.own(), std::ptr::null(), 0)? };
+                let (counts, bytes) = exchange.told();
+                // SAFETY: the counts are valid for their length.
+                unsafe { team.post(self.arrivals.own(), counts, bytes)? };
                 exchange.begin(team)
             }
         }

@@ -4,8 +4,9 @@ use rlaunch_transport::Progress;
 use rlaunch_transport::shm::Team;
 use rlaunch_wire::Descriptor;
 
-use super::{Failure, LocalOperation};
+use super::{CountsDiffer, Failure, LocalOperation};
 use crate::core::Core;
+use crate::error::counts_differ;
 use crate::group::{Group, GroupKey};
 use crate::wait::{Awaited, Operation};
 use crate::{Call, Error};
@@ -48,19 +49,42 @@ impl TeamOperation {
 
     #[cold]
     fn explain(&self, core: &Core, failure: Failure) -> Error {
-        match failure {
-            Failure::Differs(difference) => {
-                let peer = self.world_rank(core, difference.member);
-                let decode = |bytes| Descriptor::decode(bytes);
-                match (decode(&difference.mine), decode(&difference.theirs)) {
-                    (Some(mine), Some(theirs)) => core.mismatch(mine, peer, theirs),
-                    _ => Error::Connection {
-                        peer: core.identity(peer),
-                        cause: "malformed descriptor in shared memory".into(),
-                    },
-                }
+        let (difference, counts) = match failure {
+            Failure::Differs(difference) => (difference, None),
+            Failure::Counts(difference, counts) => (difference, Some(counts)),
+            Failure::Memory(error) => return Error::Memory(error.to_string()),
+        };
+        let peer = self.world_rank(core, difference.member);
+        let decode = |bytes| Descriptor::decode(bytes);
+        let (Some(mine), Some(theirs)) = (decode(&difference.mine), decode(&difference.theirs))
+        else {
+            return Error::Connection {
+                peer: core.identity(peer),
+                cause: "malformed descriptor in shared memory".into(),
+            };
+        };
+        let detail = counts.map_or_else(String::new, |counts| self.tell(core, peer, counts));
+        core.mismatch(mine, peer, theirs).detailed(detail)
+    }
+
+    fn tell(&self, core: &Core, peer: u32, counts: CountsDiffer) -> String {
+        match counts {
+            CountsDiffer::Lists { of, mine, theirs } => {
+                let (me, of) = (core.rank, self.world_rank(core, of));
+                let mut told = [(me, mine), (peer, theirs)];
+                told.sort_unstable();
+                let [(low, first), (high, second)] = told;
+                format!("counts for rank {of}: {first} by rank {low}, {second} by rank {high}")
             }
-            Failure::Memory(error) => Error::Memory(error.to_string()),
+            CountsDiffer::Pair {
+                from,
+                to,
+                sent,
+                expected,
+            } => {
+                let (from, to) = (self.world_rank(core, from), self.world_rank(core, to));
+                counts_differ(from, sent, to, expected)
+            }
         }
     }
 

@@ -43,6 +43,7 @@ impl Member {
             dtype: call.dtype,
             op: call.reduction.as_ref().map(|reduction| reduction.op),
             root: call.root,
+            digest: 0,
             count,
         };
         self.calls += 1;

@@ -179,6 +179,7 @@ impl Communicator {
             dtype,
             op: None,
             root: 0,
+            digest: 0,
             count: count as u64,
         })
     }

@@ -232,6 +232,7 @@ impl Core {
             dtype: DType::U8,
             op: None,
             root: 0,
+            digest: 0,
             count: 0,
         };
         // What fails is noted with the peer, for all its communicators.

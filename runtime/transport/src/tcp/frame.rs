@@ -96,6 +96,7 @@ mod tests {
                 dtype: DType::F32,
                 op: Some(Op::Sum),
                 root: 0,
+                digest: 0,
                 count: 5,
             },
             length_bytes: 20,

@@ -89,6 +89,7 @@ pub(crate) fn header(sequence: u64, length: usize) -> Header {
             dtype: DType::F64,
             op: Some(Op::Sum),
             root: 0,
+            digest: 0,
             count: length as u64,
         },
         length_bytes: length as u64,
