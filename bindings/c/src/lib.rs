@@ -9,7 +9,7 @@
 //! | `codes`, `error` | numbers of the header; failures |
 //! | `handle` | what C holds, and how it is recognised |
 //! | `argument`, `form`, `operation` | from C's arguments to the runtime's call |
-//! | `blocking`, `started`, `prepared` | the collectives, in three forms |
+//! | `collectives` | the collectives: one list, three forms |
 //! | `request`, `group` | waiting |
 //! | `world`, `comm`, `point`, `buffer` | the rest of the calls |
 //!
@@ -20,17 +20,15 @@
 #![allow(non_camel_case_types, reason = "the types carry their C names")]
 #![allow(clippy::missing_safety_doc, reason = "one contract for all, above")]
 
-pub mod blocking;
 pub mod codes;
+pub mod collectives;
 pub mod comm;
 pub mod error;
 pub mod group;
 pub mod handle;
 pub mod operation;
 pub mod point;
-pub mod prepared;
 pub mod request;
-pub mod started;
 pub mod world;
 
 mod argument;

@@ -2,6 +2,8 @@
 //!
 //! Run from the repository's root. Its own crate, so that building rlaunch needs no generator.
 
+mod list;
+
 use std::path::Path;
 
 use cbindgen::{Braces, Builder, Config, DocumentationStyle, Language, Style};
@@ -13,14 +15,15 @@ const SOURCES: &[&str] = &[
     "error",
     "world",
     "comm",
-    "blocking",
-    "started",
-    "prepared",
+    COLLECTIVES,
     "point",
     "request",
     "group",
     "operation",
 ];
+
+/// The module that is a list, written out first.
+const COLLECTIVES: &str = "collectives";
 
 /// Types that no function names: their numbers are passed as int.
 const EXPORTED: [&str; 3] = ["rl_code", "rl_dtype", "rl_op"];
@@ -44,10 +47,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     config.export.include = EXPORTED.map(str::to_owned).to_vec();
     config.function.sort_by = None;
+    let list = std::fs::read_to_string(folder.join("src/collectives.rs"))?;
+    let written_out = std::env::temp_dir().join(format!("rlaunch-c-{}.rs", std::process::id()));
+    std::fs::write(&written_out, list::written_out(&list)?)?;
     let builder = SOURCES.iter().fold(Builder::new(), |builder, name| {
-        builder.with_src(folder.join(format!("src/{name}.rs")))
+        builder.with_src(match *name {
+            COLLECTIVES => written_out.clone(),
+            name => folder.join(format!("src/{name}.rs")),
+        })
     });
-    let bindings = builder.with_config(config).generate()?;
+    let bindings = builder.with_config(config).generate();
+    std::fs::remove_file(&written_out)?;
+    let bindings = bindings?;
     let mut header = Vec::new();
     bindings.write(&mut header);
     std::fs::write(folder.join("include/rlaunch.h"), tidy(&header)?)?;
