@@ -226,10 +226,9 @@ impl Core {
 
     pub(crate) fn timed_out(&self, operation: &dyn Operation, waited: Duration) -> Error {
         let awaited = operation.awaited(self);
-        let mut missing: Vec<u32> = awaited.iter().map(|awaited| awaited.rank).collect();
-        missing.sort_unstable();
-        missing.dedup();
+        let awaited = awaited.iter().map(|awaited| awaited.rank).collect();
         let call = operation.call();
+        let missing = self.missing(&call, awaited, waited);
         let missing = missing.into_iter().map(|rank| (rank, self.identity(rank)));
         let (last_known, missing) = missing
             .map(|(rank, identity)| (self.last_known(rank, call.communicator), identity))

@@ -18,7 +18,7 @@ use crate::interrupt::is_interrupted;
 use crate::wait::{Awaited, DEAF_SLEEP_MAX, Idle, Operation, Wait};
 
 /// A wait this long is told to the others, who compare it with their own calls.
-const ANNOUNCE_AFTER: Duration = Duration::from_millis(100);
+pub(crate) const ANNOUNCE_AFTER: Duration = Duration::from_millis(100);
 /// Between two questions whether the program wants to end the wait.
 const INTERRUPT_PERIOD: Duration = Duration::from_millis(100);
 /// Polls of an operation that moves, between two looks at the others.

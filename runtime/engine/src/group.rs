@@ -119,10 +119,16 @@ impl Group {
         self.ranks.contains(&world_rank)
     }
 
-    /// What this rank does in it, for messages.
+    /// What this rank does in it, for messages. A wait that has just begun is known to the flight
+    /// recorder alone.
     pub(crate) fn during(&self) -> String {
         if let Some(call) = &self.waits_in {
             return call.to_string();
+        }
+        if !self.is_busy
+            && let Some(running) = self.shared.recorder.last_running()
+        {
+            return running.to_string();
         }
         match self.history.back() {
             Some(call) if self.is_busy => call.to_string(),

@@ -9,6 +9,7 @@ use rlaunch_wire::rank::PeerFailed;
 use rlaunch_wire::{Collective, DType, Descriptor};
 
 use crate::core::{Cause, Core};
+use crate::driver::ANNOUNCE_AFTER;
 use crate::framed::poll_descriptors;
 use crate::{Error, Rank};
 use rlaunch_wire::notice::{Failed, Notice, NoticeKind, Waiting, descriptor};
@@ -284,6 +285,37 @@ impl Core {
         }
         let notice = Notice::encoded(NoticeKind::Waiting(Waiting { calls }));
         self.control.broadcast(self.rank, notice);
+    }
+
+    /// Who keeps a call waiting. Of those that it waits for at once, some only wait themselves, as
+    /// they tell: then it is those who don't.
+    pub(crate) fn missing(
+        &self,
+        call: &Descriptor,
+        mut awaited: Vec<u32>,
+        waited: Duration,
+    ) -> Vec<u32> {
+        if !matches!(call.collective, Collective::Send | Collective::Recv) {
+            let told = |rank: u32| {
+                let calls = self.peers[rank as usize].waits_in.iter().rev();
+                let mut here = calls.filter(|theirs| theirs.communicator == call.communicator);
+                here.next().map(|theirs| theirs.sequence)
+            };
+            let members = self.members(call.communicator).into_iter();
+            let others: Vec<u32> = members.filter(|rank| *rank != self.rank).collect();
+            let is_silent = |rank: &u32| told(*rank).is_none_or(|theirs| theirs < call.sequence);
+            let silent: Vec<u32> = others.iter().copied().filter(is_silent).collect();
+            if others.iter().all(|rank| told(*rank).is_none()) {
+                // Nobody is heard: perhaps of rank 0, which passes it on.
+                let is_relayed = self.watch.is_leader_link && waited > ANNOUNCE_AFTER * 2;
+                awaited.extend(others.into_iter().filter(|rank| *rank == 0 && is_relayed));
+            } else if !silent.is_empty() {
+                return silent;
+            }
+        }
+        awaited.sort_unstable();
+        awaited.dedup();
+        awaited
     }
 
     /// Compares what others wait in with this rank's calls of the same number.

@@ -162,6 +162,13 @@ impl Recorder {
             .collect()
     }
 
+    /// The latest call that was begun and is not over.
+    pub(crate) fn last_running(&self) -> Option<Descriptor> {
+        let records = self.records().into_iter().rev();
+        let mut running = records.filter(|record| record.state == OperationState::Running);
+        running.next().map(|record| record.call)
+    }
+
     #[inline]
     fn entry(&self, number: u64) -> &Entry {
         &self.entries[number as usize % OPERATIONS]

@@ -331,7 +331,7 @@ impl Core {
     }
 
     /// The members of a communicator, as ranks of the world.
-    pub(super) fn members(&self, communicator: u32) -> Vec<u32> {
+    pub(crate) fn members(&self, communicator: u32) -> Vec<u32> {
         let key = self.groups.find(communicator);
         let group = key.and_then(|key| self.groups.get(key));
         group.map_or_else(Vec::new, |group| group.ranks.to_vec())

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test takes what it needs")]
 
+pub(crate) mod process;
+
 use std::net::TcpListener;
 use std::time::Duration;
 
