@@ -5,6 +5,8 @@
 /// move in all, not of one piece.
 pub const NONTEMPORAL_WORTH_BYTES: usize = 512 * 1024;
 
+const LINE_BYTES: usize = 64;
+
 /// Pieces shorter than this are copied plainly: their fence would cost more than the stores save.
 #[cfg(target_arch = "x86_64")]
 const STREAM_BYTES_MIN: usize = 1024;
@@ -23,19 +25,64 @@ pub unsafe fn copy(dst: *mut u8, src: *const u8, bytes: usize) {
 /// # Safety
 /// As [`copy`].
 pub unsafe fn copy_between_cores(dst: *mut u8, src: *const u8, bytes: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { copy_asking(dst, src, bytes, dst) }
+}
+
+/// Copies from lines that another core wrote and that this one writes next: it asks for them as their
+/// only owner, so that they travel once, not once to be read and once to be written.
+///
+/// # Safety
+/// As [`copy`].
+pub unsafe fn copy_taking_over(dst: *mut u8, src: *const u8, bytes: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { copy_asking(dst, src, bytes, src) }
+}
+
+/// Asks for lines that another core has, as their only owner: to be read and then written. Only a
+/// hint.
+#[inline]
+pub fn take_over(lines: *const u8, bytes: usize) {
+    for at in (0..bytes).step_by(LINE_BYTES) {
+        ask(lines.wrapping_add(at));
+    }
+}
+
+/// Asks for one line as its only owner. Never faults; processors that lack it do nothing.
+#[inline(always)]
+fn ask(line: *const u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a hint that changes no memory and never faults.
+    unsafe {
+        std::arch::asm!(
+            "prefetchw [{}]",
+            in(reg) line,
+            options(nostack, preserves_flags, readonly)
+        );
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = line;
+}
+
+/// Copies, and asks for the lines from `asked` on ahead.
+///
+/// # Safety
+/// As [`copy`]; `asked` is one of both.
+unsafe fn copy_asking(dst: *mut u8, src: *const u8, bytes: usize, asked: *const u8) {
     #[cfg(target_arch = "x86_64")]
     if bytes >= BETWEEN_BYTES_MIN {
         // SAFETY: the caller's promise, and each kernel runs only where its features were found.
         return unsafe {
             if is_x86_feature_detected!("avx512f") {
-                between::avx512(dst, src, bytes)
+                between::avx512(dst, src, bytes, asked)
             } else if is_x86_feature_detected!("avx") {
-                between::avx(dst, src, bytes)
+                between::avx(dst, src, bytes, asked)
             } else {
-                between::sse2(dst, src, bytes)
+                between::sse2(dst, src, bytes, asked)
             }
         };
     }
+    let _ = asked;
     // SAFETY: the caller's promise.
     unsafe { copy(dst, src, bytes) }
 }
@@ -69,14 +116,14 @@ const BETWEEN_BYTES_MIN: usize = 256;
 
 #[cfg(target_arch = "x86_64")]
 mod between {
-    use std::arch::asm;
     use std::arch::x86_64::{
         __m128i, __m256i, __m512i, _mm_loadu_si128, _mm_storeu_si128, _mm256_loadu_si256,
         _mm256_storeu_si256, _mm512_loadu_si512, _mm512_storeu_si512,
     };
 
-    const LINE_BYTES: usize = 64;
-    /// How far ahead of the store a line is asked for; 1 KiB was best from 64 KiB to 16 MiB.
+    use super::LINE_BYTES;
+
+    /// How far ahead of its use a line is asked for; 1 KiB was best from 64 KiB to 16 MiB.
     const AHEAD_BYTES: usize = 1024;
 
     macro_rules! kernel {
@@ -84,20 +131,20 @@ mod between {
             /// # Safety
             /// As [`super::copy`], on a processor with this feature.
             #[target_feature(enable = $feature)]
-            pub(super) unsafe fn $name(dst: *mut u8, src: *const u8, bytes: usize) {
+            pub(super) unsafe fn $name(
+                dst: *mut u8,
+                src: *const u8,
+                bytes: usize,
+                asked: *const u8,
+            ) {
                 const VECTOR_BYTES: usize = size_of::<$vector>();
                 let body = bytes / LINE_BYTES * LINE_BYTES;
-                let asked = bytes.saturating_sub(AHEAD_BYTES);
+                let last_asked = bytes.saturating_sub(AHEAD_BYTES);
+                super::take_over(asked, bytes.min(AHEAD_BYTES));
                 let mut at = 0;
                 while at < body {
-                    if at < asked {
-                        // SAFETY: a hint that never faults; processors that lack it do nothing.
-                        unsafe {
-                            asm!(
-                                "prefetchw [{}]", in(reg) dst.add(at + AHEAD_BYTES),
-                                options(nostack, preserves_flags, readonly)
-                            );
-                        }
+                    if at < last_asked {
+                        super::ask(asked.wrapping_add(at + AHEAD_BYTES));
                     }
                     for lane in 0..LINE_BYTES / VECTOR_BYTES {
                         let offset = at + lane * VECTOR_BYTES;
@@ -130,7 +177,7 @@ mod stream {
         _mm256_loadu_si256, _mm256_stream_si256, _mm512_loadu_si512, _mm512_stream_si512,
     };
 
-    const LINE_BYTES: usize = 64;
+    use super::LINE_BYTES;
 
     macro_rules! kernel {
         ($name:ident, $feature:literal, $vector:ty, $load:ident, $store:ident) => {

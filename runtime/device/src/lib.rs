@@ -26,8 +26,11 @@ mod scale;
 mod small_float;
 mod table;
 
-pub use copy::{NONTEMPORAL_WORTH_BYTES, copy, copy_between_cores, copy_nontemporal};
-pub use reduce::{average_many_raw, reduce_many_raw, reduce_raw};
+pub use copy::{
+    NONTEMPORAL_WORTH_BYTES, copy, copy_between_cores, copy_nontemporal, copy_taking_over,
+    take_over,
+};
+pub use reduce::{average_many_raw, reduce_and_return_raw, reduce_many_raw, reduce_raw};
 pub use scale::{finish_avg_raw, premultiply_raw};
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use rlaunch_wire::{DType, Op};
 
-use crate::copy::copy;
+use crate::copy::{copy, take_over};
 use crate::level::Level;
 use crate::scale::{Source, divide};
 use crate::table::{Kernels, kernels};
@@ -30,6 +30,54 @@ pub unsafe fn reduce_raw(
     let kernels = served(Level::detect(), dtype, op);
     // SAFETY: the caller's promise; the kernel is of this processor's level.
     unsafe { (kernels.pair)(dst, a, b, count) }
+}
+
+/// `dst[i] = theirs[i] = own[i] op theirs[i]` (or the other way around), where another core wrote
+/// `theirs` and reads it next: its lines are asked for ahead, as their only owner.
+///
+/// # Panics
+/// As [`reduce_raw`].
+///
+/// # Safety
+/// `own` is valid for reads, `dst` and `theirs` for reads and writes of `count` elements, which nobody
+/// else writes or reads meanwhile. `dst` equals one of both or overlaps nothing; these two don't.
+pub unsafe fn reduce_and_return_raw(
+    dtype: DType,
+    op: Op,
+    dst: *mut u8,
+    own: *const u8,
+    theirs: *mut u8,
+    is_own_first: bool,
+    count: usize,
+) {
+    let kernel = served(Level::detect(), dtype, op).pair;
+    let element = dtype.size_bytes();
+    let (step, bytes) = ((RETURNED_BYTES / element).max(1) * element, count * element);
+    take_over(theirs, bytes.min(RETURNED_AHEAD_BYTES));
+    for at in (0..bytes).step_by(step) {
+        let length = step.min(bytes - at);
+        let ask = |lines: *mut u8, ahead: usize| {
+            let left = bytes.saturating_sub(at + ahead);
+            take_over(lines.wrapping_add(at + ahead), left.min(step));
+        };
+        ask(theirs, RETURNED_AHEAD_BYTES);
+        if dst != theirs {
+            ask(dst, OWN_AHEAD_BYTES);
+        }
+        // SAFETY: `at + length` is within the caller's elements; the kernel is of this level.
+        unsafe {
+            let (dst, own, theirs) = (dst.add(at), own.add(at), theirs.add(at));
+            let (a, b) = if is_own_first {
+                (own, theirs.cast_const())
+            } else {
+                (theirs.cast_const(), own)
+            };
+            kernel(dst, a, b, length / element);
+            if dst != theirs {
+                copy(theirs, dst, length);
+            }
+        }
+    }
 }
 
 /// `dst[i] = inputs[0][i] op inputs[1][i] op …`, from left to right, for `count` elements of `dtype`.
@@ -137,6 +185,12 @@ pub(crate) unsafe fn average_many_at(
 fn served(level: Level, dtype: DType, op: Op) -> Kernels {
     kernels(level, dtype, op).unwrap_or_else(|| panic!("{op} does not serve {dtype}"))
 }
+
+/// Reduced at a time, then copied back: few enough lines that asking for more of them never waits.
+const RETURNED_BYTES: usize = 512;
+/// How far ahead lines of another core are asked for, and one's own, which lie in slower caches.
+const RETURNED_AHEAD_BYTES: usize = 1024;
+const OWN_AHEAD_BYTES: usize = 2048;
 
 /// Stays in the first-level cache beside the lines that stream past it.
 const TILE_BYTES: usize = 4096;

@@ -9,7 +9,7 @@ use rlaunch_wire::{DType, Op};
 
 use self::reference::{combine, decode, encode, over};
 use self::sample::Random;
-use crate::copy::{copy, copy_nontemporal};
+use crate::copy::{copy, copy_between_cores, copy_nontemporal, copy_taking_over};
 use crate::level::Level;
 use crate::reduce::{average_many_at, reduce_many_at};
 use crate::scale::premultiply_at;
@@ -283,7 +283,7 @@ fn copies_are_exact_at_every_length_and_alignment() {
     let lengths = (0..200).chain(1000..1100).chain([4096, 4097, 65_537]);
     for length in lengths {
         for (from, to) in [(0, 0), (1, 0), (0, 1), (17, 63)] {
-            for kernel in [copy, copy_nontemporal] {
+            for kernel in [copy, copy_nontemporal, copy_between_cores, copy_taking_over] {
                 let mut target = Guarded::new(&vec![0x11; length], to);
                 // SAFETY: both ranges lie in their buffers.
                 unsafe { kernel(target.pointer(), source[from..].as_ptr(), length) };

@@ -3,7 +3,10 @@
 use rlaunch_wire::{DType, Op};
 
 use crate::small_float::{BF16, E4M3, SmallFloat};
-use crate::{average_many_raw, finish_avg_raw, premultiply_raw, reduce_many_raw, reduce_raw};
+use crate::{
+    average_many_raw, finish_avg_raw, premultiply_raw, reduce_and_return_raw, reduce_many_raw,
+    reduce_raw,
+};
 
 fn bytes_of<T: Copy>(elements: &[T]) -> *const u8 {
     elements.as_ptr().cast()
@@ -91,6 +94,32 @@ fn operations_commute() {
             .filter(|bits| nan(bits))
             .all(|bits| *bits == 0x7FC0_0000);
         assert!(canonical, "{op}: one NaN");
+    }
+}
+
+/// Also where the result lies over the other core's elements, and at every border of pieces.
+#[test]
+fn what_goes_back_is_the_same_result() {
+    for count in [0, 1, 127, 128, 129, 5000] {
+        let own: Vec<i32> = (0..count).map(|at| at * 3).collect();
+        let other: Vec<i32> = (0..count).map(|at| at % 7).collect();
+        let expected: Vec<i32> = own.iter().zip(&other).map(|(a, b)| a + b).collect();
+        for (is_own_first, is_over_theirs) in [(true, false), (false, false), (true, true)] {
+            let (mut to, mut theirs) = (own.clone(), other.clone());
+            let (place, back) = (
+                to.as_mut_ptr().cast::<u8>(),
+                theirs.as_mut_ptr().cast::<u8>(),
+            );
+            let place = if is_over_theirs { back } else { place };
+            let (first, sum) = (bytes_of(&own), Op::Sum);
+            // SAFETY: all buffers hold as many elements.
+            unsafe {
+                let count = count as usize;
+                reduce_and_return_raw(DType::I32, sum, place, first, back, is_own_first, count);
+            }
+            assert_eq!(theirs, expected);
+            assert!(is_over_theirs || to == expected);
+        }
     }
 }
 

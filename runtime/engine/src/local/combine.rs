@@ -13,6 +13,8 @@ pub(crate) struct Combine {
     user: Option<UserOp>,
 }
 
+/// Combined at a time where the result goes back, too, while the lines of the next are on their way.
+const RETURNED_BYTES: usize = 2048;
 /// Elements of a user's operation are combined in aligned memory of this length.
 const USER_BYTES: usize = 8192;
 #[repr(align(64))]
@@ -80,6 +82,57 @@ impl Combine {
             (op, None) => unsafe {
                 rlaunch_device::reduce_many_raw(self.dtype, op, to, contributions, count);
             },
+        }
+    }
+
+    /// `to` and `theirs` become the combination of `own` and `theirs`, of which `own` comes first or
+    /// last. Another core wrote `theirs`, and reads it next.
+    ///
+    /// # Safety
+    /// All are valid for `bytes`, whole elements; `own` and `theirs` are apart, `to` equals one of
+    /// them or is apart.
+    pub(crate) unsafe fn and_return(
+        &self,
+        to: *mut u8,
+        own: *const u8,
+        theirs: *mut u8,
+        is_own_first: bool,
+        bytes: usize,
+    ) {
+        if self.op != Op::Avg && self.user.is_none() {
+            let count = bytes / self.dtype.size_bytes();
+            // SAFETY: as the caller vouches.
+            unsafe {
+                rlaunch_device::reduce_and_return_raw(
+                    self.dtype,
+                    self.op,
+                    to,
+                    own,
+                    theirs,
+                    is_own_first,
+                    count,
+                );
+            }
+            return;
+        }
+        rlaunch_device::take_over(theirs, RETURNED_BYTES.min(bytes));
+        for at in (0..bytes).step_by(RETURNED_BYTES) {
+            let length = RETURNED_BYTES.min(bytes - at);
+            let next = RETURNED_BYTES.min(bytes - at - length);
+            rlaunch_device::take_over(theirs.wrapping_add(at + length), next);
+            // SAFETY: as the caller vouches; inside of the range.
+            unsafe {
+                let (to, own, theirs) = (to.add(at), own.add(at), theirs.add(at));
+                let inputs = if is_own_first {
+                    [own, theirs.cast_const()]
+                } else {
+                    [theirs.cast_const(), own]
+                };
+                self.many(to, &inputs, length);
+                if to != theirs {
+                    rlaunch_device::copy(theirs, to, length);
+                }
+            }
         }
     }
 

@@ -5,6 +5,8 @@
 //! Nothing of the input is read after a result was written over it: block `k` is put, by everyone,
 //! before anyone takes it, and results of block `k` lie where its input did.
 
+mod pair;
+
 use std::ops::Range;
 
 use rlaunch_transport::Progress;
@@ -133,7 +135,9 @@ impl Exchange {
     }
 
     fn try_put(&mut self, team: &mut Team) -> bool {
-        if self.put == self.plan.puts {
+        // What comes back into a slot is fetched before the next block goes there.
+        let is_full = self.plan.pattern == Pattern::Pair && self.put == self.fetched + SLOTS as u64;
+        if self.put == self.plan.puts || is_full {
             return false;
         }
         let Some(slot) = team.in_slot(self.put) else {
@@ -183,6 +187,11 @@ impl Exchange {
         let whole = self.plan.sent(0, block);
         for owner in team.others() {
             let share = self.plan.share(owner, block);
+            if self.plan.pattern == Pattern::Pair {
+                // SAFETY: the owner has left its share in our slot; the output holds the vector.
+                unsafe { self.fetch_back(share, team.put_by(self.plan.me, block)) };
+                continue;
+            }
             // SAFETY: the owner has left its share of the block in its out-slot, at its place in
             // the block, and keeps it until we publish; the output holds the vector.
             unsafe {
@@ -191,7 +200,9 @@ impl Exchange {
             }
         }
         self.fetched += 1;
-        team.publish(Stage::Fetched, self.fetched);
+        if self.plan.pattern == Pattern::Shares {
+            team.publish(Stage::Fetched, self.fetched);
+        }
         true
     }
 
@@ -207,6 +218,11 @@ impl Exchange {
                     // SAFETY: a share lies at the same place in the slot as in the block.
                     unsafe { self.copy_in(slot.add(share.start - whole.start), share) };
                 }
+            }
+            Pattern::Pair => {
+                let share = self.plan.share(1 - self.plan.me, block);
+                // SAFETY: a share fits the slot.
+                unsafe { self.copy_in(slot, share) };
             }
             Pattern::ReduceScatter | Pattern::Scatter => {
                 for member in (0..self.plan.members).filter(|member| *member != self.plan.me) {
@@ -247,6 +263,11 @@ impl Exchange {
                 let wants_output = self.plan.root.is_none_or(|root| root == me);
                 // SAFETY: the share has the same place in slots as in the block.
                 unsafe { self.take_share(team, share, place, result.add(place), wants_output) };
+            }
+            Pattern::Pair => {
+                let slot = team.put_to_return(1 - me, block);
+                // SAFETY: the slot holds the other's part of the share.
+                unsafe { self.take_and_return(self.plan.share(me, block), slot.as_ptr()) };
             }
             Pattern::Whole | Pattern::Scan => {
                 let piece = self.plan.sent(me, block);

@@ -10,7 +10,8 @@
 //! | collective | put | take | fetch |
 //! |---|---|---|---|
 //! | all_reduce, reduce | the others' shares of the block | own share | the others' shares (all; root) |
-//! | the same, of 2 members | the block | the block | |
+//! | all_reduce of 2 members | the other's share | own share, and back into the slot | from the slot |
+//! | reduce of 2 members | the block | the block | |
 //! | reduce_scatter | a piece of each part | own part | |
 //! | all_gather, gather | a piece of the own part | all parts (all; root) | |
 //! | broadcast | root: the block | the block | |
@@ -26,7 +27,7 @@ use crate::call::{Call, Counts};
 
 /// Shares of a block begin on cache lines, which are whole elements of every type.
 const LINE_BYTES: usize = 64;
-/// Up to so many members, each combines the whole block: one turn less to wait for, and hardly more
+/// Up to so many members, one combines the whole block: one turn less to wait for, and hardly more
 /// to do.
 const WHOLE_MEMBERS_MAX: u32 = 2;
 
@@ -35,7 +36,10 @@ const WHOLE_MEMBERS_MAX: u32 = 2;
 pub(crate) enum Pattern {
     /// Each member combines its share of the vector.
     Shares,
-    /// Each member that wants the result combines the whole.
+    /// The same for two. The result goes back into the slot from which the other's part came: so each
+    /// line of it travels once to and once back, and only its owner ever waits to write it.
+    Pair,
+    /// The member that wants the result combines the whole.
     Whole,
     ReduceScatter,
     /// One's own part to all.
@@ -119,9 +123,8 @@ impl Plan {
         let reduces_whole = members <= WHOLE_MEMBERS_MAX;
         let vector = || (Parts::Single(bytes), Parts::Single(bytes));
         let (pattern, (send, recv)) = match call.collective {
-            Collective::AllReduce | Collective::Reduce if reduces_whole => {
-                (Pattern::Whole, vector())
-            }
+            Collective::AllReduce if members == 2 => (Pattern::Pair, vector()),
+            Collective::Reduce if reduces_whole => (Pattern::Whole, vector()),
             Collective::AllReduce | Collective::Reduce => (Pattern::Shares, vector()),
             Collective::Broadcast => (Pattern::Broadcast, vector()),
             Collective::Scan | Collective::Exscan => (Pattern::Scan, vector()),
@@ -187,6 +190,9 @@ impl Plan {
         let is_in_pieces = matches!(self.pattern, Pattern::ReduceScatter | Pattern::Scatter);
         let room = if is_in_pieces {
             slot_bytes / members / LINE_BYTES * LINE_BYTES
+        } else if self.pattern == Pattern::Pair {
+            // A share of each block, of two.
+            slot_bytes * members
         } else {
             slot_bytes
         };
@@ -199,7 +205,7 @@ impl Plan {
         );
         self.block = if is_agreed {
             let blocks = longest.div_ceil(room).max(1);
-            let unit = if self.pattern == Pattern::Shares {
+            let unit = if matches!(self.pattern, Pattern::Shares | Pattern::Pair) {
                 LINE_BYTES * members
             } else {
                 LINE_BYTES
@@ -222,6 +228,7 @@ impl Plan {
         (self.puts, self.takes, self.fetches) = match self.pattern {
             Pattern::Nothing => (0, 0, 0),
             Pattern::Shares => (sends, sends, if is_root { sends } else { 0 }),
+            Pattern::Pair => (sends, sends, sends),
             Pattern::Whole => {
                 let is_alone = self.root == Some(self.me);
                 let puts = if is_alone { 0 } else { sends };
@@ -253,9 +260,7 @@ impl Plan {
         member != self.me
             && match self.pattern {
                 Pattern::Nothing => false,
-                Pattern::Shares => true,
-                Pattern::Whole => true,
-                Pattern::ReduceScatter => true,
+                Pattern::Shares | Pattern::Pair | Pattern::Whole | Pattern::ReduceScatter => true,
                 Pattern::Gather => self.recv.of(member).len() > at,
                 Pattern::Broadcast => self.root == Some(member),
                 Pattern::Scatter => match self.root {

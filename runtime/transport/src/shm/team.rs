@@ -7,7 +7,8 @@
 //! flat data:     8 × 4 KiB
 //! staging:       | in-slot 0, 1 | out-slot 0, 1 |
 //! ```
-//! Everything has one writer, its member. Control pages are memory from the start; flat data and
+//! Everything has one writer, its member; but for an in-slot in which a result is left for its owner
+//! ([`Team::put_to_return`]). Control pages are memory from the start; flat data and
 //! staging become so when their member first needs them.
 //!
 //! **Rounds.** Every operation is a round: each member posts its descriptor, with the round's

@@ -117,6 +117,12 @@ impl Team {
         self.staging(member, self.slot_number(block)).as_ptr()
     }
 
+    /// The same, for a result to be left there before this rank has taken the block: in exchanges where
+    /// one other member alone reads the slot, and its owner fetches the result from it.
+    pub fn put_to_return(&self, member: u32, block: u64) -> NonNull<u8> {
+        self.staging(member, self.slot_number(block))
+    }
+
     /// The out-slot where a member that has taken `block` left its result.
     pub fn result_of(&self, member: u32, block: u64) -> *const u8 {
         self.staging(member, SLOTS + self.slot_number(block))
