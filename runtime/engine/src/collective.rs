@@ -338,7 +338,8 @@ impl Way {
 
     pub(crate) fn end(&mut self, core: &mut Core) {
         match self {
-            Self::Done | Self::Team(_) => {}
+            Self::Done => {}
+            Self::Team(operation) => operation.end(core),
             Self::Schedule(interpreter) => interpreter.end(core),
             Self::Hierarchical(operation) => operation.end(core),
         }

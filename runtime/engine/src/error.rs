@@ -23,7 +23,8 @@ impl fmt::Display for Rank {
     }
 }
 
-/// Why a call failed. All but [`Error::Argument`] poison the world.
+/// Why a call failed. All but [`Error::Argument`] poison the world, where a call of several ranks met
+/// them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

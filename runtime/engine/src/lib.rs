@@ -50,6 +50,7 @@ mod launchers;
 mod leader;
 mod leave;
 mod local;
+mod memory;
 mod network;
 mod point;
 mod progress;
@@ -69,6 +70,7 @@ pub use failure::{
     CommunicatorRecord, FlightRecorder, OperationRecord, OperationState, RecorderSettings,
 };
 pub use interrupt::set_interrupt;
+pub use memory::SharedBuffer;
 pub use point::{Group, Source, Tag};
 pub use request::{Pending, Persistent, Request, Status};
 pub use rlaunch_schedule::{

@@ -1,7 +1,7 @@
 //! Memory that calls work on, with a guarded end.
 
 use crate::arguments::Buffers;
-use rlaunch_runtime::{Communicator, Error};
+use rlaunch_runtime::{Communicator, Error, SharedBuffer};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 
 /// Pages, so that no two buffers share one and every alignment is served.
@@ -20,15 +20,17 @@ pub(crate) struct Block {
 
 #[derive(Debug)]
 enum Memory {
+    Shared {
+        _buffer: SharedBuffer<u8>,
+    },
     /// Where the allocation begins.
     Private(*mut u8, Layout),
 }
 
 impl Block {
-    /// Room for `bytes` from `offset_bytes` after an aligned address. A collective call where the
-    /// memory is shared.
+    /// Room for `bytes` from `offset_bytes` after an aligned address.
     pub(crate) fn new(
-        _communicator: &Communicator,
+        communicator: &Communicator,
         kind: Buffers,
         offset_bytes: usize,
         bytes: usize,
@@ -36,10 +38,8 @@ impl Block {
         let whole = offset_bytes + bytes + GUARD_BYTES;
         let (base, memory) = match kind {
             Buffers::Shared => {
-                return Err(Error::Argument(
-                    "this version has no buffers from the runtime; leave out --buffers shared (-R)"
-                        .into(),
-                ));
+                let mut buffer = communicator.allocate::<u8>(whole)?;
+                (buffer.as_mut_ptr(), Memory::Shared { _buffer: buffer })
             }
             Buffers::Private => {
                 let layout = Layout::from_size_align(whole, ALIGNMENT)
@@ -102,6 +102,7 @@ impl Block {
 impl Drop for Block {
     fn drop(&mut self) {
         match self.memory {
+            Memory::Shared { .. } => {}
             // SAFETY: allocated with this layout, and nothing refers to it any more.
             Memory::Private(base, layout) => unsafe { dealloc(base, layout) },
         }

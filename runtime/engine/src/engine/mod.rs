@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-use rlaunch_transport::shm::Doorbell;
+use rlaunch_transport::shm::{Arena, Doorbell, State};
 
 use crate::collective::{CollectiveOperation, begin_near};
 use crate::completion::Completion;
@@ -80,6 +80,19 @@ impl Engine {
     /// False in a child forked from the process that joined.
     pub(crate) fn is_usable(&self) -> bool {
         self.process.is_current()
+    }
+
+    /// The memory shared with this rank's neighbours, and its number there, where there are any.
+    pub(crate) fn arena(&self) -> Result<Option<(Arc<Arena>, u32)>, Error> {
+        self.process.check()?;
+        let Some((doorbell, local_rank)) = &self.doorbell else {
+            return Ok(None);
+        };
+        let arena = doorbell.arena();
+        if arena.state(*local_rank) == State::Left {
+            return Err(Error::Finalized);
+        }
+        Ok(Some((arena.clone(), *local_rank)))
     }
 
     /// Executes a call and waits for it.

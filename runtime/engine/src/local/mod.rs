@@ -1,7 +1,9 @@
 //! Collectives between ranks that share memory: over a [`Team`], without messages or schedules.
 //!
 //! Small ones are one round of posts ([`flat`]); larger ones pass through staging slots in blocks
-//! ([`exchange`], by a [`plan`]). Which way a call goes follows from what is equal on all members.
+//! ([`exchange`], by a [`plan`]), or straight between the members' buffers where those lie in the
+//! arena ([`direct`]). Which way a call goes follows from what is equal on all members, or was posted
+//! by all.
 //! Members post the descriptor of their call first, whatever the way, and compare it with the
 //! others' before they use their data, so that a difference is found on every path. A member that
 //! needs nobody's data compares a few calls later.
@@ -9,6 +11,7 @@
 mod arrivals;
 mod combine;
 mod counts;
+mod direct;
 mod exchange;
 mod flat;
 mod operation;
@@ -23,6 +26,7 @@ use crate::call::Call;
 use arrivals::Arrivals;
 use combine::Combine;
 use counts::Told;
+use direct::{Direct, Offer, Sources};
 use exchange::Exchange;
 use flat::Flat;
 use plan::Plan;
@@ -36,6 +40,8 @@ pub(crate) use operation::TeamOperation;
 pub(crate) struct LocalOperation {
     arrivals: Arrivals,
     way: Way,
+    /// What it posts, where that is no data.
+    offer: Option<Box<Offer>>,
     is_posted: bool,
     /// Polled again, it must not combine its result with itself.
     is_done: bool,
@@ -46,6 +52,15 @@ enum Way {
     Flat(Flat),
     // Boxed, so that small calls move little.
     Exchange(Box<Exchange>),
+    Offered(Box<Offered>),
+    Direct(Box<Direct>),
+}
+
+/// A call that may go directly, which shows when all have posted.
+#[derive(Debug)]
+struct Offered {
+    call: Call,
+    plan: Plan,
 }
 
 /// Calls left before all others came, after which this member looks at them again. Some, so that the
@@ -95,37 +110,46 @@ impl LocalOperation {
     /// The call's buffers are valid as its collective needs them until this is done, or dropped.
     #[inline]
     pub(crate) unsafe fn new(team: &Team, call: &Call, descriptor: &Descriptor) -> Self {
-        let combine = call
-            .reduction
-            .as_ref()
-            .map(|reduction| Combine::new(call.dtype, reduction));
-        let way = match flat::posted_bytes(call, team.size()) {
-            // SAFETY: as the caller vouches.
-            Some(posted) => Way::Flat(unsafe { Flat::new(call, posted, combine) }),
-            None => {
-                let plan = Plan::new(call, team.size(), team.me(), team.slot_bytes());
-                let bytes = call.count.saturating_mul(call.dtype.size_bytes());
-                let streams = call.input != call.output.cast_const()
-                    && bytes >= rlaunch_device::NONTEMPORAL_WORTH_BYTES;
-                // A stage of another call has counts of its own making.
-                let told = if descriptor.collective.has_counts() {
-                    Told::new(call, team.size(), team.me())
-                } else {
-                    None
-                };
-                let (input, output) = (call.input, call.output);
+        let posted = flat::posted_bytes(call, team.size());
+        let (way, offer) = match posted {
+            Some(posted) => {
+                let combine = combine(call);
                 // SAFETY: as the caller vouches.
-                let exchange =
-                    unsafe { Exchange::new(plan, told, combine, input, output, streams) };
-                Way::Exchange(Box::new(exchange))
+                (Way::Flat(unsafe { Flat::new(call, posted, combine) }), None)
             }
+            // A stage of another call has counts of its own making.
+            None if descriptor.collective.has_counts() => Self::counted(team, call),
+            None => Self::large(team, call),
         };
         Self {
             arrivals: Arrivals::new(descriptor),
             way,
+            offer,
             is_posted: false,
             is_done: false,
         }
+    }
+
+    fn large(team: &Team, call: &Call) -> (Way, Option<Box<Offer>>) {
+        let plan = Plan::new(call, team.size(), team.me(), team.slot_bytes());
+        let offer = Offer::new(team, call, &plan);
+        let way = if offer.is_open(&plan) {
+            let call = call.clone();
+            Way::Offered(Box::new(Offered { call, plan }))
+        } else {
+            // SAFETY: as `new`'s caller vouches.
+            Way::Exchange(Box::new(unsafe { exchange(call, plan, None) }))
+        };
+        (way, Some(Box::new(offer)))
+    }
+
+    /// A v-variant, whose members post their counts.
+    fn counted(team: &Team, call: &Call) -> (Way, Option<Box<Offer>>) {
+        let plan = Plan::new(call, team.size(), team.me(), team.slot_bytes());
+        let told = Told::new(call, team.size(), team.me());
+        // SAFETY: as `new`'s caller vouches.
+        let exchange = unsafe { exchange(call, plan, told) };
+        (Way::Exchange(Box::new(exchange)), None)
     }
 
     #[inline]
@@ -143,9 +167,17 @@ impl LocalOperation {
             self.post(team)?;
             self.is_posted = true;
         }
+        if let Way::Offered(offered) = &self.way {
+            if !self.arrivals.poll(team, None)? {
+                return Ok(Progress::Idle);
+            }
+            self.way = offered.decide(team)?;
+        }
         let progress = match &mut self.way {
             Way::Flat(flat) => flat.poll(team, &mut self.arrivals)?,
             Way::Exchange(exchange) => exchange.poll(team, &mut self.arrivals)?,
+            Way::Direct(direct) => direct.poll(team),
+            Way::Offered(_) => Progress::Idle,
         };
         if progress == Progress::Done {
             self.is_done = true;
@@ -159,14 +191,30 @@ impl LocalOperation {
 
     #[inline]
     fn post(&self, team: &mut Team) -> Result<(), Failure> {
+        if let Way::Flat(flat) = &self.way {
+            return flat.post(team, &self.arrivals);
+        }
+        let offer = self.offer.as_ref().map_or(&[][..], |offer| offer.posted());
+        let (data, bytes) = match &self.way {
+            Way::Exchange(exchange) if exchange.told().1 > 0 => exchange.told(),
+            _ => (offer.as_ptr().cast(), size_of_val(offer)),
+        };
+        // SAFETY: both are valid for their lengths, which fit.
+        unsafe { team.post(self.arrivals.own(), data, bytes)? };
         match &self.way {
-            Way::Flat(flat) => flat.post(team, &self.arrivals),
-            Way::Exchange(exchange) => {
-                let (counts, bytes) = exchange.told();
-                // SAFETY: the counts are valid for their length.
-                unsafe { team.post(self.arrivals.own(), counts, bytes)? };
-                exchange.begin(team)
-            }
+            Way::Exchange(exchange) => exchange.begin(team),
+            _ => Ok(()),
+        }
+    }
+
+    /// It is over. Where it is not done, others may still read what this member gave them.
+    pub(crate) fn end(&self, team: &Team) {
+        let offer = self
+            .offer
+            .as_ref()
+            .filter(|_| self.is_posted && !self.is_done);
+        if offer.is_some_and(|offer| offer.is_something()) {
+            team.give_up();
         }
     }
 
@@ -179,10 +227,48 @@ impl LocalOperation {
                     Way::Exchange(exchange) => {
                         !team.has_posted(*member) || exchange.awaits(team, *member)
                     }
+                    Way::Offered(_) => !team.has_posted(*member),
+                    Way::Direct(direct) => direct.awaits(team, *member),
                 }
         };
         team.others().filter(awaits).collect()
     }
+}
+
+impl Offered {
+    fn decide(&self, team: &mut Team) -> Result<Way, Failure> {
+        let (call, plan) = (&self.call, &self.plan);
+        // SAFETY: `new`'s caller vouched for the call's buffers.
+        unsafe {
+            if let Some(sources) = Sources::find(team, call, plan)? {
+                let direct = Direct::begin(team, call, plan.clone(), sources, streams(call));
+                return Ok(Way::Direct(Box::new(direct)));
+            }
+            let exchange = exchange(call, plan.clone(), None);
+            exchange.begin(team)?;
+            Ok(Way::Exchange(Box::new(exchange)))
+        }
+    }
+}
+
+/// # Safety
+/// As [`LocalOperation::new`].
+unsafe fn exchange(call: &Call, plan: Plan, told: Option<Told>) -> Exchange {
+    let (input, output) = (call.input, call.output);
+    // SAFETY: as the caller vouches.
+    unsafe { Exchange::new(plan, told, combine(call), input, output, streams(call)) }
+}
+
+/// Whether results are too long to be worth room in the cache, and their place is not in it already.
+fn streams(call: &Call) -> bool {
+    let bytes = call.count.saturating_mul(call.dtype.size_bytes());
+    call.input != call.output.cast_const() && bytes >= rlaunch_device::NONTEMPORAL_WORTH_BYTES
+}
+
+#[inline]
+fn combine(call: &Call) -> Option<Combine> {
+    let reduction = call.reduction.as_ref();
+    reduction.map(|reduction| Combine::new(call.dtype, reduction))
 }
 
 /// Where the contributions of members lie; kept, so that it is allocated at most once.

@@ -107,6 +107,13 @@ impl TeamOperation {
             })
             .collect()
     }
+
+    pub(crate) fn end(&self, core: &Core) {
+        let group = core.groups.get(self.key);
+        if let Some(team) = group.and_then(|group| group.team.as_ref()) {
+            self.local.end(team);
+        }
+    }
 }
 
 impl Operation for TeamOperation {
@@ -121,6 +128,11 @@ impl Operation for TeamOperation {
 
     fn awaited(&self, core: &Core) -> Vec<Awaited> {
         Self::awaited(self, core)
+    }
+
+    #[inline]
+    fn end(&mut self, core: &mut Core) {
+        Self::end(self, core);
     }
 }
 

@@ -53,7 +53,7 @@ pub(crate) enum Pattern {
 }
 
 /// A collective's division into blocks, as one member sees it. All in bytes.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) pattern: Pattern,
     pub(crate) members: u32,
@@ -76,7 +76,7 @@ pub(crate) struct Plan {
 }
 
 /// Parts of a buffer, one for each member.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Parts {
     /// All alike, one behind the other.
     Even(usize),
@@ -269,6 +269,25 @@ impl Plan {
                 },
                 Pattern::Scan => member < self.me,
             }
+    }
+
+    /// All that this member sends to `member`, by place in the input.
+    pub(crate) fn part_for(&self, member: u32) -> Range<usize> {
+        self.send.of(member)
+    }
+
+    /// All that it receives from `member`, by place in the output.
+    pub(crate) fn part_from(&self, member: u32) -> Range<usize> {
+        self.recv.of(member)
+    }
+
+    /// The length of the input, where its parts lie at their usual places.
+    pub(crate) fn input_bytes(&self) -> usize {
+        match &self.send {
+            Parts::Even(bytes) => bytes * self.members as usize,
+            Parts::Single(bytes) => *bytes,
+            Parts::Given(parts) => parts.iter().map(|part| part.end).max().unwrap_or(0),
+        }
     }
 
     /// Block number `block` of what this member sends to `member`, by place in the input.

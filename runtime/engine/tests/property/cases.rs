@@ -15,6 +15,30 @@ pub(crate) struct Case {
     pub(crate) is_shifted: bool,
     /// Through `start` and `wait`.
     pub(crate) is_non_blocking: bool,
+    pub(crate) memory: Memory,
+}
+
+/// What the buffers are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Memory {
+    Own,
+    /// From the runtime, all of them.
+    Shared,
+    /// From the runtime on some ranks; on some only the input, or the output.
+    Mixed,
+}
+
+impl Memory {
+    pub(crate) const ALL: [Self; 3] = [Self::Own, Self::Shared, Self::Mixed];
+
+    /// Whether buffer number `which` of a rank is from the runtime.
+    pub(crate) fn is_shared(self, rank: u32, which: u32) -> bool {
+        match self {
+            Self::Own => false,
+            Self::Shared => true,
+            Self::Mixed => (rank + 2 * which) % 3 != 1,
+        }
+    }
 }
 
 pub(crate) const COLLECTIVES: [Collective; 16] = [

@@ -4,7 +4,10 @@ use std::collections::HashSet;
 
 use rlaunch_runtime::{Collective, Op};
 
-use crate::cases::{COLLECTIVES, Case, reductions};
+use crate::cases::{COLLECTIVES, Case, Memory, reductions};
+
+/// What is varied.
+const FACTORS: usize = 8;
 
 /// Repeats itself, so that a failure can be met again.
 pub(crate) struct Random(pub(crate) u64);
@@ -21,7 +24,7 @@ impl Random {
 }
 
 /// Cases for each of `groups` (a world and its transport), in which every pair of values of
-/// (group, collective, type and operation, count, in place, shifted, non-blocking) is met that can be.
+/// (group, collective, type and operation, count, in place, shifted, non-blocking, memory) is met that can be.
 pub(crate) fn covering(groups: &[u32], counts: &[usize], seed: u64) -> Vec<Vec<Case>> {
     const TRIES: usize = 30;
     /// A row that brings fewer new pairs than this means that nearly all are met.
@@ -32,7 +35,7 @@ pub(crate) fn covering(groups: &[u32], counts: &[usize], seed: u64) -> Vec<Vec<C
     let mut cases = vec![Vec::new(); groups.len()];
     let mut without_news = 0;
     while without_news < ROWS_WITHOUT_NEWS_MAX {
-        let mut best: Option<(usize, [usize; 7])> = None;
+        let mut best: Option<(usize, [usize; FACTORS])> = None;
         for _ in 0..TRIES {
             let row = [
                 random.below(groups.len()),
@@ -42,6 +45,7 @@ pub(crate) fn covering(groups: &[u32], counts: &[usize], seed: u64) -> Vec<Vec<C
                 random.below(2),
                 random.below(2),
                 random.below(2),
+                random.below(Memory::ALL.len()),
             ];
             let news = pairs(&row).filter(|pair| !met.contains(pair)).count();
             if best.is_none_or(|(most, _)| news > most) {
@@ -65,6 +69,7 @@ pub(crate) fn covering(groups: &[u32], counts: &[usize], seed: u64) -> Vec<Vec<C
             is_in_place: row[4] == 1,
             is_shifted: row[5] == 1,
             is_non_blocking: row[6] == 1,
+            memory: Memory::ALL[row[7]],
         };
         if has_meaning(&case) {
             cases[row[0]].push(case);
@@ -78,9 +83,9 @@ fn has_meaning(case: &Case) -> bool {
     !(matches!(case.collective, Collective::Scan | Collective::Exscan) && case.op == Op::Avg)
 }
 
-fn pairs(row: &[usize; 7]) -> impl Iterator<Item = (usize, usize, usize, usize)> + '_ {
+fn pairs(row: &[usize; FACTORS]) -> impl Iterator<Item = (usize, usize, usize, usize)> + '_ {
     let positions =
-        (0..row.len()).flat_map(|first| (first + 1..7).map(move |second| (first, second)));
+        (0..row.len()).flat_map(|first| (first + 1..FACTORS).map(move |second| (first, second)));
     positions.map(|(first, second)| (first, row[first], second, row[second]))
 }
 

@@ -1,9 +1,10 @@
 //! One case on one rank: buffers, the call, the comparison.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use rlaunch_runtime::{
-    Call, Collective, Communicator, Counts, DType, Op, Reduction, Scalar, UserOp,
+    Call, Collective, Communicator, Counts, DType, Op, Reduction, Scalar, SharedBuffer, UserOp,
 };
 
 use crate::cases::Case;
@@ -15,11 +16,11 @@ pub(crate) fn check(communicator: &Communicator, case: &Case) -> Result<(), Stri
     let (world, rank) = (communicator.size(), communicator.rank());
     let size = case.dtype.size_bytes();
     let (given, gotten) = lengths(case, world, rank);
-    let mut source = Guarded::new(given, case);
+    let mut source = Guarded::new(communicator, given, case, 0);
     fill(case, rank, &mut source);
-    let mut target = Guarded::new(gotten, case);
+    let mut target = Guarded::new(communicator, gotten, case, 1);
     let (from, to) = places(case, rank, &mut source, &mut target);
-    let before = source.bytes.clone();
+    let before = source.bytes.to_vec();
     let call = call(case, world, rank, from, to);
     // SAFETY: the buffers have the lengths that the call needs, and outlive it.
     let result = unsafe {
@@ -56,7 +57,7 @@ pub(crate) fn check(communicator: &Communicator, case: &Case) -> Result<(), Stri
     result
         .check_guards()
         .map_err(|what| format!("rank {rank}: output, {what}"))?;
-    if !is_result_in_source && !case.is_in_place && source.bytes != before {
+    if !is_result_in_source && !case.is_in_place && source.bytes[..] != before {
         return Err(format!("rank {rank}: the input was changed"));
     }
     Ok(())
@@ -67,15 +68,47 @@ const GUARD_BYTES: usize = 128;
 
 /// A buffer with guard bytes on both sides, full of them at first.
 struct Guarded {
-    bytes: Vec<u8>,
+    bytes: Bytes,
     start: usize,
     length: usize,
 }
 
+enum Bytes {
+    Own(Vec<u8>),
+    Shared(SharedBuffer<u8>),
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Own(bytes) => bytes,
+            Self::Shared(bytes) => bytes,
+        }
+    }
+}
+
+impl DerefMut for Bytes {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        match self {
+            Self::Own(bytes) => bytes,
+            Self::Shared(bytes) => bytes,
+        }
+    }
+}
+
 impl Guarded {
-    fn new(count: usize, case: &Case) -> Self {
+    /// `which` of the rank's buffers it is.
+    fn new(communicator: &Communicator, count: usize, case: &Case, which: u32) -> Self {
         let length = count * case.dtype.size_bytes();
-        let bytes = vec![GUARD; length + 3 * GUARD_BYTES];
+        let whole = length + 3 * GUARD_BYTES;
+        let mut bytes = if case.memory.is_shared(communicator.rank(), which) {
+            Bytes::Shared(communicator.allocate(whole).unwrap())
+        } else {
+            Bytes::Own(vec![0; whole])
+        };
+        bytes.fill(GUARD);
         let shift = if case.is_shifted {
             case.dtype.size_bytes()
         } else {

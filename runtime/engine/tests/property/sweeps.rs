@@ -3,7 +3,7 @@
 use rlaunch_runtime::config::Transports;
 use rlaunch_runtime::{Call, Collective, Config, DType, Op, World};
 
-use crate::cases::{Case, reductions};
+use crate::cases::{Case, Memory, reductions};
 use crate::common::{BOTH, SHM, TCP, config, ranks};
 use crate::cover::covering;
 use crate::run::check;
@@ -41,6 +41,7 @@ fn simple(collective: Collective, dtype: DType, op: Op, count: usize) -> Case {
         is_in_place: false,
         is_shifted: false,
         is_non_blocking: false,
+        memory: Memory::Own,
     }
 }
 

@@ -41,6 +41,10 @@ impl Doorbell {
         Self { arena, rank }
     }
 
+    pub fn arena(&self) -> &Arc<Arena> {
+        &self.arena
+    }
+
     /// Announces sleep. Look for work once more after this, then [`Doorbell::sleep`] or
     /// [`Doorbell::cancel`].
     pub fn ticket(&self) -> Ticket {

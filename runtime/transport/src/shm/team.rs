@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! area:          | control page 0 … n-1 | flat data 0 … n-1 | staging 0 … n-1 |
-//! control page:  | closed, slot length | counters | header slot 0 … 7 |   each in two cache lines
+//! control page:  | closed, slot length, given up | counters | header slot 0 … 7 |   each in two cache lines
 //! header slot:   | round | descriptor (32) | data of up to 24 bytes |
 //! flat data:     8 × 4 KiB
 //! staging:       | in-slot 0, 1 | out-slot 0, 1 |
@@ -24,9 +24,10 @@
 //! result in its out-slot where that is wanted), and *fetched* from the others' out-slots. A counter
 //! is `exchange << 32 | blocks`, so it only grows (modulo 2⁶⁴), and that of a later exchange is above
 //! all of an earlier one. [`DONE`] as the block count means all of them, for members that have fewer
-//! than others.
+//! than others. Buffers that lie in zones themselves need no staging: see [`direct`].
 
 mod compare;
+mod direct;
 mod exchange;
 
 use std::cell::Cell;
@@ -65,6 +66,7 @@ const STRIDE_BYTES: usize = 2 * LINE_BYTES;
 const COUNTERS_OFFSET: usize = STRIDE_BYTES;
 const HEADERS_OFFSET: usize = 2 * STRIDE_BYTES;
 const SLOT_WORD_OFFSET: usize = 8;
+const GIVEN_UP_OFFSET: usize = 16;
 const CLOSED: u32 = 1;
 /// More than a processor has outstanding at a time delays what it waits for.
 const PREPARED_BYTES_MAX: usize = 4096;
