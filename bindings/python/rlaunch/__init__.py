@@ -219,10 +219,8 @@ def _leave_at_exit() -> None:
         # The program ends by an exception: to its peers it has failed, not left.
         _world.abandon()
         return
-    try:
-        _world.finalize()
-    except Error as error:
-        print(f"rlaunch: at exit: {error}", file=_sys.stderr)
+    # What no call has raised yet is printed, and the exit status is then not 0.
+    _world.leave()
 
 
 _atexit.register(_leave_at_exit)

@@ -66,7 +66,8 @@ class PeerLeftError(PeerFailedError):
 
 
 class TimeoutError(Error, builtins.TimeoutError):
-    """Peers did not come in time: RLAUNCH_TIMEOUT, set_timeout() or the call's own timeout."""
+    """Peers did not come in time: RLAUNCH_TIMEOUT, set_timeout() or the call's own timeout. The same
+    on every rank: who waited, in what, for whom."""
 
 
 class ConnectionError(Error, builtins.ConnectionError):

@@ -27,10 +27,23 @@ pub(crate) fn to_python(py: Python<'_>, error: &Error, rank: Option<u32>) -> PyE
                 Some(if left_is_this { right_rank } else { left_rank }),
             )
         }
-        Error::MessageMismatch { peer, .. } => ("MismatchError", Some(peer)),
+        Error::MessageMismatch {
+            sender, receiver, ..
+        } => {
+            let sender_is_this = rank == Some(sender.rank);
+            (
+                "MismatchError",
+                Some(if sender_is_this { receiver } else { sender }),
+            )
+        }
         Error::PeerFailed { peer, .. } => ("PeerFailedError", Some(peer)),
         Error::PeerLeft { peer, .. } => ("PeerLeftError", Some(peer)),
-        Error::Timeout { missing, .. } => ("TimeoutError", missing.first()),
+        Error::Timeout { by, missing, .. } => {
+            // Told by a rank that waited for this one, it is about that rank.
+            let is_other = |one: &&Rank| rank != Some(one.rank);
+            let peer = missing.iter().find(is_other);
+            ("TimeoutError", peer.or(Some(by).filter(is_other)))
+        }
         Error::Init(_) => ("InitError", None),
         Error::Connection { peer, .. } => ("ConnectionError", Some(peer)),
         Error::Aborted { by, .. } => ("AbortedError", Some(by)),

@@ -100,6 +100,18 @@ impl World {
             .map_err(|failure| error::to_python(py, &failure, Some(rank)))
     }
 
+    /// As finalize, at the program's end, where nothing can be raised: an error that no call has
+    /// raised yet is printed, and makes an exit status of 0 one of 1.
+    fn leave(slf: &Bound<'_, Self>) {
+        let taken = slf.get().lock().take();
+        let Some(world) = taken else { return };
+        if Self::is_own(slf) {
+            slf.py().detach(|| drop(world));
+        } else {
+            std::mem::forget(world);
+        }
+    }
+
     /// Gives the world up without leaving it: peers see this rank's death, not its departure. For a
     /// process that ends by an exception.
     fn abandon(&self) {

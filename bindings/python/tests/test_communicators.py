@@ -67,7 +67,7 @@ class Communicators(unittest.TestCase):
             except rl.Error as error:
                 assert "bad batch" in str(error) and error.peer == 0, error
                 assert time.monotonic() - start < 2.2
-                assert isinstance(error, rl.AbortedError) or rl.rank() != 0
+                assert isinstance(error, rl.AbortedError), error
                 assert isinstance(same.error(), type(error)) and world.error() is None
             else:
                 raise AssertionError()
@@ -122,9 +122,18 @@ class Communicators(unittest.TestCase):
                     try:
                         wait()
                     except rl.TimeoutError as error:
-                        assert error.peer == 1
+                        assert error.peer == 1 and "set_timeout" in str(error), error
                     else:
                         raise AssertionError()
+                world.send(np.zeros(1), 1)
+            else:
+                world.recv(np.zeros(1), 0)
+                try:
+                    same.barrier()
+                except rl.TimeoutError as error:
+                    assert error.peer == 0 and "for rank 1 " in str(error), error
+                else:
+                    raise AssertionError()
             world.barrier()
         """
         assert_all_well(self, run_ranks(2, program))

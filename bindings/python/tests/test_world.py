@@ -5,7 +5,7 @@ import sys
 import textwrap
 import unittest
 
-from support import PRELUDE, environment
+from support import PRELUDE, environment, run_ranks
 
 
 def run(program, **changes):
@@ -111,6 +111,27 @@ class Life(unittest.TestCase):
             assert (str(error), error.rank, error.peer, error.host) == ("late", 1, 2, "node")
             assert (rl.SUM, rl.PROD, rl.MIN, rl.MAX) == ("sum", "prod", "min", "max")
         """)
+
+    def test_last_calls_that_differ_make_the_exit_status_one(self):
+        program = """
+            rl.init()
+            rl.broadcast(np.ones(2), root=rl.rank())
+        """
+        for end in run_ranks(2, program):
+            self.assertEqual(end.status, 1, end)
+            self.assertIn("at exit: ranks disagree", end.errors)
+
+    def test_what_was_raised_and_caught_is_no_failure_at_exit(self):
+        program = """
+            rl.init()
+            try:
+                rl.all_reduce(np.ones(2 + rl.rank()))
+                rl.barrier()
+            except rl.MismatchError:
+                print("caught")
+        """
+        for end in run_ranks(2, program):
+            self.assertEqual((end.status, end.output.strip()), (0, "caught"), end)
 
 
 if __name__ == "__main__":

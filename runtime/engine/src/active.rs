@@ -11,8 +11,9 @@ use crate::Error;
 use crate::collective::CollectiveOperation;
 use crate::completion::Completion;
 use crate::core::Core;
+use crate::error::Bound;
 use crate::failure::Slot;
-use crate::group::GroupKey;
+use crate::group::{Group, GroupKey};
 use crate::job::{Job, Work};
 use crate::wait::{Awaited, Operation};
 use rlaunch_wire::Descriptor;
@@ -171,7 +172,10 @@ impl Core {
     pub(crate) fn failure_of(&mut self, key: GroupKey, error: Error) -> Error {
         match error {
             Error::Argument(_) | Error::Finalized => error,
-            error => self.fail(key, error),
+            error => {
+                self.ending.has_told = true;
+                self.fail(key, error)
+            }
         }
     }
 
@@ -184,13 +188,13 @@ impl Core {
     pub(crate) fn end_overdue(&mut self, now: Instant) {
         for at in 0..self.active.len() {
             let active = &self.active[at];
-            let (key, waited) = (active.key, now - active.moved);
-            let longest = self.timeout_of(key, active.timeout);
+            let (key, waited, timeout) = (active.key, now - active.moved, active.timeout);
+            let longest = self.timeout_of(key, timeout);
             if waited < longest {
                 continue;
             }
             if let Some(operation) = &active.operation {
-                let error = self.timed_out(operation.as_ref(), waited);
+                let error = self.timed_out(key, operation.as_ref(), timeout, waited);
                 self.fail(key, error);
             }
         }
@@ -218,13 +222,26 @@ impl Core {
     }
 
     pub(crate) fn timeout_of(&self, key: GroupKey, of_call: Option<Duration>) -> Duration {
-        let group = self.groups.get(key);
-        of_call
-            .or_else(|| group.and_then(|group| group.timeout))
-            .unwrap_or(self.timeout)
+        self.bound_of(key, of_call).0
     }
 
-    pub(crate) fn timed_out(&self, operation: &dyn Operation, waited: Duration) -> Error {
+    /// How long a call may wait, and what says so.
+    fn bound_of(&self, key: GroupKey, of_call: Option<Duration>) -> (Duration, Bound) {
+        let of_group = self.groups.get(key).and_then(|group| group.timeout);
+        match (of_call, of_group) {
+            (Some(longest), _) => (longest, Bound::Call),
+            (None, Some(longest)) => (longest, Bound::Communicator),
+            (None, None) => (self.timeout, Bound::Job),
+        }
+    }
+
+    pub(crate) fn timed_out(
+        &self,
+        key: GroupKey,
+        operation: &dyn Operation,
+        of_call: Option<Duration>,
+        waited: Duration,
+    ) -> Error {
         let awaited = operation.awaited(self);
         let awaited = awaited.iter().map(|awaited| awaited.rank).collect();
         let call = operation.call();
@@ -234,10 +251,12 @@ impl Core {
             .map(|(rank, identity)| (self.last_known(rank, call.communicator), identity))
             .unzip();
         Error::Timeout {
+            by: self.identity(self.rank),
             during: call.to_string(),
             waited,
             missing,
             last_known,
+            bound: self.bound_of(key, of_call).1,
         }
     }
 
@@ -252,6 +271,12 @@ impl Core {
 
     /// The communicator's last handle is gone; nothing of it is under way.
     pub(crate) fn free(&mut self, key: GroupKey) {
+        let is_whole = |group: &Group| group.poison.is_none();
+        if self.groups.get(key).is_some_and(is_whole) {
+            self.settle(key);
+            let found = self.groups.get(key).and_then(|group| group.poison.clone());
+            self.ending.late = self.ending.late.take().or(found);
+        }
         let Some(group) = self.groups.remove(key) else {
             return;
         };

@@ -15,7 +15,7 @@ use crate::bootstrap::admit;
 use crate::card::{Card, has_core_each};
 use crate::config::{Config, Rendezvous};
 use crate::control::ControlLink;
-use crate::core::{Core, Neighbours, Peer};
+use crate::core::{Core, Ending, Neighbours, Peer};
 use crate::failure::{Ballots, Logbook, Shared};
 use crate::group::{Group, Groups, Members};
 use crate::health::Watch;
@@ -108,6 +108,7 @@ pub(crate) fn connect(config: &Config) -> Result<(Place, Core), Error> {
         done: Vec::new(),
         points: Points::default(),
         failed_now: Vec::new(),
+        ending: Ending::default(),
         ballots: Ballots::default(),
         logbook,
     };

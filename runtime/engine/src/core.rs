@@ -9,7 +9,7 @@ use rlaunch_transport::shm::{Arena, Doorbell};
 use rlaunch_transport::tcp::TcpEndpoint;
 use rlaunch_transport::{Connection, ConnectionError, Header, Outgoing};
 use rlaunch_wire::Descriptor;
-use rlaunch_wire::notice::{Disagreement, Failed, Notice, NoticeKind};
+use rlaunch_wire::notice::{Failed, Notice, NoticeKind};
 
 use crate::active::Active;
 use crate::control::{ControlLink, Event};
@@ -49,6 +49,18 @@ pub(crate) struct Core {
     pub(crate) failed_now: Vec<GroupKey>,
     pub(crate) ballots: Ballots,
     pub(crate) logbook: Arc<Logbook>,
+    pub(crate) ending: Ending,
+}
+
+/// What matters when this rank leaves.
+#[derive(Debug, Default)]
+pub(crate) struct Ending {
+    /// Some call has returned an error, so that the program knows of one.
+    pub(crate) has_told: bool,
+    /// What was found of a communicator when its last handle was gone already.
+    pub(crate) late: Option<Error>,
+    /// The rank that told that the others go on without this one.
+    pub(crate) excluded_by: Option<u32>,
 }
 
 /// Another rank (or this one, without a connection).
@@ -230,38 +242,8 @@ impl Core {
         let id = group.id();
         self.failed_now.push(key);
         self.logbook.print_after(&error);
-        let failed = |rank, cause, has_left| {
-            NoticeKind::Failed(Failed {
-                rank,
-                cause,
-                has_left,
-                communicator: Some(id),
-            })
-        };
-        let kind = match &error {
-            Error::Mismatch {
-                left_rank,
-                left,
-                right_rank,
-                right,
-                detail,
-            } => NoticeKind::Disagreement(Disagreement {
-                left_rank: left_rank.rank,
-                left: left.encode().to_vec(),
-                right_rank: right_rank.rank,
-                right: right.encode().to_vec(),
-                detail: detail.clone(),
-            }),
-            Error::PeerFailed { peer, cause, .. } => NoticeKind::Failed(Failed {
-                rank: peer.rank,
-                cause: cause.clone(),
-                has_left: false,
-                communicator: None,
-            }),
-            Error::PeerLeft { peer, .. } => failed(peer.rank, String::new(), true),
-            other => failed(me, format!("it gave up: {other}"), false),
-        };
-        self.control.broadcast(me, Notice::encoded(kind));
+        let notice = Notice::encoded(crate::notices::of_failure(&error, id));
+        self.control.broadcast(me, notice);
         error
     }
 

@@ -269,7 +269,8 @@ impl Core {
             }
         }
         if now - begun >= self.timeout_of(own.key, own.timeout) {
-            return Err(self.timed_out(own.operation, now - begun));
+            let waited = now - begun;
+            return Err(self.timed_out(own.key, own.operation, own.timeout, waited));
         }
         Ok(())
     }

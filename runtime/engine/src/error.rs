@@ -62,19 +62,22 @@ pub enum Error {
     )]
     PeerLeft { peer: Rank, during: String },
 
-    /// Peers did not come within RLAUNCH_TIMEOUT. Cause: a stopped or very slow rank, or a program
-    /// in which they never make the matching call.
+    /// Peers did not come within the bound of the call. Cause: a stopped or very slow rank, or a
+    /// program in which they never make the matching call. The same on every rank.
     #[error(
-        "{during} waited {waited:.1?} for {}; hint: see what they do (py-spy, gdb), or raise \
-             RLAUNCH_TIMEOUT (seconds)",
+        "{by} waited {waited:.1?} in {during} for {}; hint: see what they do (py-spy, gdb), or \
+             raise {bound}",
         list(missing, last_known)
     )]
     Timeout {
+        /// Whose wait it was.
+        by: Rank,
         during: String,
         waited: Duration,
         missing: Vec<Rank>,
         /// The last call of each that this rank knows of.
         last_known: Vec<Option<Descriptor>>,
+        bound: Bound,
     },
 
     /// The world could not be formed. The text says what to do.
@@ -86,14 +89,15 @@ pub enum Error {
     #[error("{0}")]
     Argument(String),
 
-    /// A received message is longer or of another type than the receiver's buffer.
+    /// A message is longer or of another type than its receiver's buffer. The same on every rank.
     #[error(
-        "{peer} sent {sent}, but this rank receives {expected}; \
+        "{sender} sent {sent}, but {receiver} receives {expected}; \
              hint: send and recv must agree on count and type"
     )]
     MessageMismatch {
-        peer: Rank,
+        sender: Rank,
         sent: Box<Descriptor>,
+        receiver: Rank,
         expected: Box<Descriptor>,
     },
 
@@ -115,7 +119,8 @@ pub enum Error {
     #[error("{during} was interrupted")]
     Interrupted { during: String },
 
-    /// A rank called `abort`, or this one did from another thread. Cause: the program's own.
+    /// A rank called `abort`, perhaps this one from another thread. Cause: the program's own. The
+    /// same on every rank.
     #[error("{by} aborted communicator {communicator}: {reason}; this rank was in {during}")]
     Aborted {
         by: Rank,
@@ -139,20 +144,62 @@ pub enum Error {
     /// The survivors of a failure took this rank for dead: it had not answered for as long as they
     /// wait. Cause: it was stopped (SIGSTOP, a debugger, a frozen machine). It can't come back.
     #[error(
-        "{by} and the others went on without this rank, which had not answered them;              hint: it was stopped, or its host hung: look there, or raise RLAUNCH_TIMEOUT (seconds)"
+        "{by} and the others went on without this rank, which had not answered them; \
+             hint: it was stopped, or its host hung: look there, or raise RLAUNCH_TIMEOUT (seconds)"
     )]
     Excluded { by: Rank },
 
     /// The handle belongs to the process that forked this one. Cause: a data loader's worker, or a
     /// process pool, that was forked after init uses it.
     #[error(
-        "this process was forked from the one that joined, and can't speak for it;              hint: use the runtime in the parent only, or fork before init"
+        "this process was forked from the one that joined, and can't speak for it; \
+             hint: use the runtime in the parent only, or fork before init"
     )]
     Forked,
 
     /// The world was finalized already.
     #[error("this world is finalized")]
     Finalized,
+}
+
+/// What sets how long a wait may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bound {
+    /// `RLAUNCH_TIMEOUT`, or the configuration.
+    Job,
+    /// [`crate::Communicator::set_timeout`].
+    Communicator,
+    /// The call's own timeout.
+    Call,
+}
+
+impl Bound {
+    pub(crate) fn code(self) -> u32 {
+        match self {
+            Self::Job => 0,
+            Self::Communicator => 1,
+            Self::Call => 2,
+        }
+    }
+
+    pub(crate) fn from_code(code: u32) -> Self {
+        match code {
+            1 => Self::Communicator,
+            2 => Self::Call,
+            _ => Self::Job,
+        }
+    }
+}
+
+/// What to raise.
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Job => "RLAUNCH_TIMEOUT (seconds)",
+            Self::Communicator => "what set_timeout gave the communicator",
+            Self::Call => "the call's own timeout",
+        })
+    }
 }
 
 impl Error {

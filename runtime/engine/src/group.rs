@@ -53,6 +53,8 @@ pub(crate) struct Group {
     pub(crate) queue: VecDeque<Job>,
     /// How often it was shrunk.
     pub(crate) shrinks: u64,
+    /// A shrink has made another of it: its failure is dealt with.
+    pub(crate) is_replaced: bool,
 }
 
 /// Who belongs to a new group.
@@ -90,6 +92,7 @@ impl Group {
             is_busy: false,
             queue: VecDeque::new(),
             shrinks: 0,
+            is_replaced: false,
         }
     }
 

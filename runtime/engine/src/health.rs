@@ -3,16 +3,15 @@
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use prost::Message;
 use rlaunch_transport::shm::State;
 use rlaunch_wire::rank::PeerFailed;
 use rlaunch_wire::{Collective, DType, Descriptor};
 
+use crate::Rank;
 use crate::core::{Cause, Core};
 use crate::driver::ANNOUNCE_AFTER;
 use crate::framed::poll_descriptors;
-use crate::{Error, Rank};
-use rlaunch_wire::notice::{Failed, Notice, NoticeKind, Waiting, descriptor};
+use rlaunch_wire::notice::{Notice, NoticeKind, Waiting};
 
 /// When to look, and at whom.
 #[derive(Debug)]
@@ -180,84 +179,6 @@ impl Core {
             pid: failed.pid,
         };
         self.lose_peer(failed.rank, &Cause::Failed(failed.cause));
-    }
-
-    pub(crate) fn handle_notice(&mut self, from: u32, payload: &[u8]) {
-        let Some(from_peer) = self.peers.get_mut(from as usize) else {
-            return;
-        };
-        let Ok(Notice { kind: Some(kind) }) = Notice::decode(payload) else {
-            return;
-        };
-        match kind {
-            NoticeKind::Waiting(waiting) => {
-                from_peer.waits_in = waiting
-                    .calls
-                    .iter()
-                    .filter_map(|call| descriptor(call))
-                    .collect();
-                self.watch.someone_waits = true;
-                self.compare_waits();
-            }
-            NoticeKind::Left(_) => {
-                from_peer.is_leaving = true;
-                let connection = from_peer.connection.as_ref();
-                // Else it says so behind all it sent.
-                from_peer.has_left |= !connection.is_some_and(|peer| peer.is_connected());
-            }
-            NoticeKind::Disagreement(told) => {
-                let (Some(left), Some(right)) = (descriptor(&told.left), descriptor(&told.right))
-                else {
-                    return;
-                };
-                let (Some(left_rank), Some(right_rank)) =
-                    (self.known(told.left_rank), self.known(told.right_rank))
-                else {
-                    return;
-                };
-                let id = left.communicator;
-                let (left, right) = (Box::new(left), Box::new(right));
-                let error = Error::Mismatch {
-                    left_rank,
-                    left,
-                    right_rank,
-                    right,
-                    detail: told.detail,
-                };
-                if let Some(key) = self.groups.find(id) {
-                    self.poison(key, error);
-                }
-            }
-            NoticeKind::Failed(failed) => self.handle_failed_notice(failed),
-        }
-    }
-
-    fn handle_failed_notice(&mut self, failed: Failed) {
-        if failed.rank >= self.size() {
-            return;
-        }
-        let cause = if failed.has_left {
-            Cause::Left
-        } else {
-            Cause::Failed(failed.cause)
-        };
-        match failed.communicator {
-            None => {
-                self.lose_peer(failed.rank, &cause);
-            }
-            Some(id) => {
-                if let Some(key) = self.groups.find(id) {
-                    let error = cause.error(self.identity(failed.rank), self.group(key).during());
-                    self.poison(key, error);
-                }
-            }
-        }
-    }
-
-    fn known(&self, rank: u32) -> Option<Rank> {
-        self.peers
-            .get(rank as usize)
-            .map(|peer| peer.identity.clone())
     }
 
     pub(crate) fn handle_lost_link(&mut self) {

@@ -1,23 +1,51 @@
 //! How a rank leaves the job.
+//!
+//! A call that needs nothing of the others can end before they have made theirs, so the last ones
+//! before the end may differ unseen. Whoever leaves says which calls were its last; who hears it
+//! compares, also later. Who has such calls waits for the others', up to [`CLOSE_MAX`].
 
 use std::time::{Duration, Instant};
 
+use rlaunch_transport::shm::Team;
 use rlaunch_transport::{Header, Kind, Progress};
 use rlaunch_wire::notice::{Left, Notice, NoticeKind};
 use rlaunch_wire::{Collective, DType, Descriptor};
 
 use crate::Error;
+use crate::control::ControlLink;
 use crate::core::Core;
-use crate::group::Groups;
+use crate::group::{Group, GroupKey, Groups};
 
 /// What may be needed for what was sent to arrive.
 const CLOSE_MAX: Duration = Duration::from_secs(1);
 const GOODBYE_MAX: Duration = Duration::from_millis(200);
 const CLOSE_PERIOD: Duration = Duration::from_millis(1);
 
+/// Calls named in the farewell.
+const CALLS_TOLD_MAX: usize = 1024;
+/// Between two looks at what others have called last.
+const SETTLE_PERIOD: Duration = Duration::from_micros(200);
+
+/// How a rank has left.
+#[derive(Debug)]
+pub(crate) struct Departure {
+    pub(crate) result: Result<(), Error>,
+    /// No call has returned an error before.
+    pub(crate) is_news: bool,
+}
+
+impl Default for Departure {
+    fn default() -> Self {
+        Self {
+            result: Ok(()),
+            is_news: false,
+        }
+    }
+}
+
 impl Core {
     /// Tells all that this rank is out, and lets what it sent arrive.
-    pub(crate) fn leave(mut self) -> Result<(), Error> {
+    pub(crate) fn leave(mut self) -> Departure {
         let end = Descriptor {
             communicator: 0,
             sequence: self.group(Groups::WORLD).calls,
@@ -28,14 +56,10 @@ impl Core {
             digest: 0,
             count: 0,
         };
-        if self.group(Groups::WORLD).poison.is_none() {
-            self.look();
-            self.poll_control();
-        }
-        let poison = self.group(Groups::WORLD).poison.clone();
+        let is_news = !self.ending.has_told;
+        self.settle_last_calls();
+        let result = self.last_failure().map_or(Ok(()), Err);
         self.end_all(&Error::Finalized);
-        self.control
-            .broadcast(self.rank, Notice::encoded(NoticeKind::Left(Left {})));
         if let Some(neighbours) = &self.neighbours {
             neighbours.arena.set_state(
                 self.peers[self.rank as usize].local.unwrap_or(0),
@@ -57,7 +81,91 @@ impl Core {
         }
         self.close(&end, Instant::now() + CLOSE_MAX);
         self.control.leave(GOODBYE_MAX);
-        poison.map_or(Ok(()), Err)
+        Departure { result, is_news }
+    }
+
+    /// What this job ends with: the failure of its world that no shrink has dealt with, or what was
+    /// found of a communicator that is gone.
+    fn last_failure(&mut self) -> Option<Error> {
+        let world = self.group(Groups::WORLD);
+        let of_world = world.poison.clone().filter(|_| !world.is_replaced);
+        of_world.or_else(|| self.ending.late.take())
+    }
+
+    /// Says which calls were the last, and compares those that could end without hearing of all others
+    /// with theirs. Waits a little for who is late with them.
+    fn settle_last_calls(&mut self) {
+        self.look();
+        self.poll_control();
+        let calls = self.last_calls();
+        let notice = Notice::encoded(NoticeKind::Left(Left { calls }));
+        self.control.broadcast(self.rank, notice);
+        let deadline = Instant::now() + CLOSE_MAX;
+        loop {
+            for key in self.groups.keys() {
+                self.settle(key);
+            }
+            if self.groups.iter().all(|group| self.is_settled(group))
+                || matches!(self.control, ControlLink::None)
+                || Instant::now() >= deadline
+            {
+                return;
+            }
+            std::thread::sleep(SETTLE_PERIOD);
+            self.poll_control();
+            if self.watch.is_due(Instant::now()) {
+                self.look();
+            }
+        }
+    }
+
+    fn last_calls(&self) -> Vec<Vec<u8>> {
+        let live = self.groups.iter().filter(|group| group.poison.is_none());
+        let told = live.flat_map(|group| {
+            let open = open_calls(group).max(1);
+            let before = group.history.len().saturating_sub(open);
+            group.history.iter().skip(before)
+        });
+        let told = told.take(CALLS_TOLD_MAX);
+        told.map(|call| call.encode().to_vec()).collect()
+    }
+
+    /// Compares with what the others have posted in memory that all share.
+    pub(crate) fn settle(&mut self, key: GroupKey) {
+        let group = self.group_mut(key);
+        if group.poison.is_some() || !group.is_near {
+            return;
+        }
+        let Some(Err(difference)) = group.team.as_mut().map(Team::settle) else {
+            return;
+        };
+        let peer = group.ranks[group.near[difference.member as usize] as usize];
+        let decode = |bytes| Descriptor::decode(bytes);
+        if let (Some(mine), Some(theirs)) = (decode(&difference.mine), decode(&difference.theirs)) {
+            let error = self.mismatch(mine, peer, theirs);
+            self.fail(key, error);
+        }
+    }
+
+    /// Whether nothing more is to be heard of the others' calls.
+    fn is_settled(&self, group: &Group) -> bool {
+        if group.poison.is_some() || group.size() == 1 || open_calls(group) == 0 {
+            return true;
+        }
+        let team = group.team.as_ref().filter(|_| group.is_near);
+        if team.is_some_and(|team| team.unsettled() == 0) {
+            return true;
+        }
+        let last = group.history.back().map_or(0, |call| call.sequence);
+        group.ranks.iter().all(|rank| {
+            let peer = &self.peers[*rank as usize];
+            let names =
+                |call: &Descriptor| call.communicator == group.id() && call.sequence >= last;
+            *rank == self.rank
+                || peer.failure.is_some()
+                || peer.is_leaving
+                || peer.waits_in.iter().any(names)
+        })
     }
 
     fn close(&mut self, end: &Descriptor, deadline: Instant) {
@@ -84,4 +192,25 @@ impl Core {
             }
         }
     }
+}
+
+/// How many of the last calls could end without hearing of all others: of the root of a broadcast,
+/// say. Any other shows by its end that all have made it, and the same calls before.
+fn open_calls(group: &Group) -> usize {
+    let hears_all = |call: &&Descriptor| {
+        matches!(
+            call.collective,
+            Collective::Barrier
+                | Collective::AllReduce
+                | Collective::AllGather
+                | Collective::AllGatherV
+                | Collective::ReduceScatter
+                | Collective::ReduceScatterV
+                | Collective::AllToAll
+                | Collective::AllToAllV
+                | Collective::Create
+        )
+    };
+    let calls = group.history.iter().rev();
+    calls.take_while(|call| !hears_all(call)).count()
 }

@@ -38,6 +38,7 @@ mod driver;
 mod element;
 mod engine;
 mod error;
+mod exit;
 mod failure;
 mod framed;
 mod group;
@@ -52,6 +53,7 @@ mod leave;
 mod local;
 mod memory;
 mod network;
+mod notices;
 mod point;
 mod progress;
 mod request;
@@ -65,7 +67,7 @@ pub use call::{Call, Counts, Reduction, Scalar, UserFunction, UserOp};
 pub use communicator::{Buffer, Communicator};
 pub use config::Config;
 pub use element::Element;
-pub use error::{Error, Rank};
+pub use error::{Bound, Error, Rank};
 pub use failure::{
     CommunicatorRecord, FlightRecorder, OperationRecord, OperationState, RecorderSettings,
 };

@@ -70,11 +70,15 @@ impl World {
 
     /// Leaves the job in good order; what peers still wait for from this rank fails there.
     /// Communicators that are left of it can't be used any more.
-    /// Dropping a world does the same but can't report.
     ///
-    /// Fails if the world had failed, so that a rank learns of it that made its last call before.
+    /// Fails if the world had failed, or if ranks differ in the calls that they made last: a call may
+    /// end before the others have made theirs, which are then waited for, up to a second. Not for what
+    /// a `shrink` has dealt with.
+    ///
+    /// Dropping a world does the same but can't return an error. One that no call has returned yet is
+    /// printed, and the process ends with status 1 if it would with 0.
     pub fn finalize(self) -> Result<(), Error> {
-        self.engine().leave()
+        self.engine().leave().result
     }
 }
 
@@ -88,6 +92,11 @@ impl Deref for World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        let _ = self.engine().leave();
+        let departure = self.engine().leave();
+        if let Err(error) = departure.result
+            && departure.is_news
+        {
+            crate::exit::fail(&error);
+        }
     }
 }

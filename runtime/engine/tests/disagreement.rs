@@ -137,3 +137,70 @@ fn a_failed_world_returns_its_first_error_again() {
         assert_eq!(world.finalize().unwrap_err(), first);
     });
 }
+
+/// Calls that need nothing of the other ranks, where it is the last call that differs.
+#[test]
+fn the_last_calls_before_the_end_are_compared() {
+    let pairs: [(&str, Call, Call); 3] = [
+        (
+            "roots",
+            |world| world.broadcast(&mut [0i64; 4], 0),
+            |world| world.broadcast(&mut [0i64; 4], 1),
+        ),
+        (
+            "kinds",
+            |world| world.broadcast(&mut [0i64; 4], 0),
+            |world| world.gather(&[0i64; 4], &mut [], 0),
+        ),
+        (
+            "counts",
+            |world| world.broadcast(&mut [0i64; 4], 0),
+            |world| world.reduce(&[0i64; 5], &mut [], Op::Sum, 0),
+        ),
+    ];
+    for (transports, size) in [(SHM, 2), (TCP, 2), (SHM, 3), (TCP, 3)] {
+        for (kind, usual, other) in pairs {
+            let results = ranks(&config(size, transports), |world| {
+                let rank = world.rank();
+                let call = if rank == 1 { other } else { usual };
+                // Who waits for another root learns it in the call.
+                call(&world).and_then(|()| world.finalize())
+            });
+            for (rank, result) in results.into_iter().enumerate() {
+                let at = format!("{kind}, {transports:?}, rank {rank} of {size}: {result:?}");
+                assert!(matches!(result, Err(Error::Mismatch { .. })), "{at}");
+            }
+        }
+    }
+}
+
+/// Its last handle may be gone where the difference is found: then the end tells it.
+#[test]
+fn the_last_calls_of_a_part_are_compared_too() {
+    let results = ranks(&config(2, SHM), |world| {
+        let part = world.duplicate()?;
+        part.broadcast(&mut [0i64; 4], world.rank())?;
+        drop(part);
+        world.finalize()
+    });
+    let is_found = |result: &Result<(), Error>| matches!(result, Err(Error::Mismatch { .. }));
+    assert!(results.iter().any(is_found), "{results:?}");
+}
+
+/// Nobody waits at the end for what was the same everywhere.
+#[test]
+fn an_end_after_equal_calls_takes_no_time() {
+    for transports in [SHM, TCP] {
+        ranks(&config(3, transports), |world| {
+            world.barrier().unwrap();
+            world.broadcast(&mut [world.rank(); 4], 2).unwrap();
+            let begin = Instant::now();
+            world.finalize().unwrap();
+            let took = begin.elapsed();
+            assert!(
+                took < Duration::from_millis(500),
+                "{transports:?}: {took:?}"
+            );
+        });
+    }
+}

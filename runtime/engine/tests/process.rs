@@ -102,6 +102,48 @@ fn survivors_of_kills_go_on_again_and_again() {
     }
 }
 
+/// Who is stopped is given up by all that live, again and again, and told when it comes back.
+#[test]
+fn survivors_of_stopped_ranks_agree_on_one_world() {
+    for transport in ["shm", "tcp"] {
+        let mut ranks = start(5, 5, transport, "shrink", &[("RLAUNCH_TIMEOUT", "1")]);
+        for expected in ["joined", "ready"] {
+            for rank in &mut ranks {
+                assert_eq!(rank.line(), expected);
+            }
+        }
+        let mut left = vec![0usize, 1, 2, 3, 4];
+        for victim in [3, 1] {
+            ranks[victim].signal(libc::SIGSTOP);
+            left.retain(|rank| *rank != victim);
+            for rank in &left {
+                let line = ranks[*rank].line();
+                assert!(line.contains(" waited "), "{transport}: {line}");
+            }
+            for rank in &left {
+                assert_eq!(
+                    ranks[*rank].line(),
+                    format!("left: {left:?}"),
+                    "{transport}"
+                );
+            }
+        }
+        for victim in [3, 1] {
+            ranks[victim].signal(libc::SIGCONT);
+            loop {
+                let line = ranks[victim].line();
+                assert!(
+                    !line.is_empty() && !line.starts_with("left"),
+                    "{transport}: {line}"
+                );
+                if line.contains("went on without this rank") {
+                    break;
+                }
+            }
+        }
+    }
+}
+
 /// Also of a rank that computes, or hangs in a call.
 #[test]
 fn a_signal_prints_the_last_operations() {

@@ -8,7 +8,7 @@ use crate::Descriptor;
 
 #[derive(Clone, PartialEq, Message)]
 pub struct Notice {
-    #[prost(oneof = "NoticeKind", tags = "1, 2, 3, 4")]
+    #[prost(oneof = "NoticeKind", tags = "1, 2, 3, 4, 5, 6, 7, 8")]
     pub kind: Option<NoticeKind>,
 }
 
@@ -22,6 +22,14 @@ pub enum NoticeKind {
     Failed(Failed),
     #[prost(message, tag = "4")]
     Left(Left),
+    #[prost(message, tag = "5")]
+    Aborted(Aborted),
+    #[prost(message, tag = "6")]
+    TimedOut(TimedOut),
+    #[prost(message, tag = "7")]
+    Unfit(Unfit),
+    #[prost(message, tag = "8")]
+    GaveUp(GaveUp),
 }
 
 /// The sender has waited for a while in the last of these calls; the others came before it.
@@ -64,7 +72,60 @@ pub struct Failed {
 
 /// The sender finalizes.
 #[derive(Clone, PartialEq, Message)]
-pub struct Left {}
+pub struct Left {
+    /// Its last calls: those that could end without hearing of all others, and the last of each
+    /// communicator.
+    #[prost(bytes = "vec", repeated, tag = "1")]
+    pub calls: Vec<Vec<u8>>,
+}
+
+/// The sender's program aborted a communicator.
+#[derive(Clone, PartialEq, Message)]
+pub struct Aborted {
+    #[prost(uint32, tag = "1")]
+    pub communicator: u32,
+    #[prost(string, tag = "2")]
+    pub reason: String,
+}
+
+/// The sender has waited too long for others.
+#[derive(Clone, PartialEq, Message)]
+pub struct TimedOut {
+    #[prost(uint32, tag = "1")]
+    pub communicator: u32,
+    #[prost(string, tag = "2")]
+    pub during: String,
+    #[prost(uint64, tag = "3")]
+    pub waited_ns: u64,
+    #[prost(uint32, repeated, tag = "4")]
+    pub missing: Vec<u32>,
+    /// The last call of each that the sender knew of; no bytes where it knew of none.
+    #[prost(bytes = "vec", repeated, tag = "5")]
+    pub last_known: Vec<Vec<u8>>,
+    /// Whose bound it was: 0 the job's, 1 the communicator's, 2 the call's.
+    #[prost(uint32, tag = "6")]
+    pub bound: u32,
+}
+
+/// A message does not fit its receive; the sender of the notice received it.
+#[derive(Clone, PartialEq, Message)]
+pub struct Unfit {
+    #[prost(uint32, tag = "1")]
+    pub sender: u32,
+    #[prost(bytes = "vec", tag = "2")]
+    pub sent: Vec<u8>,
+    #[prost(bytes = "vec", tag = "3")]
+    pub expected: Vec<u8>,
+}
+
+/// A communicator failed on the sender for a reason of its own.
+#[derive(Clone, PartialEq, Message)]
+pub struct GaveUp {
+    #[prost(uint32, tag = "1")]
+    pub communicator: u32,
+    #[prost(string, tag = "2")]
+    pub cause: String,
+}
 
 impl Notice {
     pub fn encoded(kind: NoticeKind) -> Vec<u8> {

@@ -25,6 +25,7 @@ use crate::failure::fork::Process;
 use crate::group::{GroupKey, Groups};
 use crate::interrupt::is_interrupted;
 use crate::job::{Job, Submission, Work};
+use crate::leave::Departure;
 use crate::progress::ProgressThread;
 use crate::request::Status;
 use crate::wait::Operation;
@@ -303,9 +304,9 @@ impl Engine {
         }
     }
 
-    pub(crate) fn leave(&self) -> Result<(), Error> {
+    pub(crate) fn leave(&self) -> Departure {
         if !self.is_usable() {
-            return Ok(());
+            return Departure::default();
         }
         let mut guard = self.lead();
         let core = guard.take();
@@ -313,9 +314,9 @@ impl Engine {
         if let Some(progress) = self.progress.get() {
             progress.stop();
         }
-        let result = core.map_or(Ok(()), Core::leave);
+        let departure = core.map_or_else(Departure::default, Core::leave);
         self.end_followers();
-        result
+        departure
     }
 
     /// Has the driving thread look at the submissions, if it sleeps.

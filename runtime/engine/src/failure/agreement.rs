@@ -178,6 +178,8 @@ impl Agreement {
             self.decide(ballot);
             return;
         }
+        // Whom one has given up all do, or they would wait for it one after the other.
+        self.failed.unite(&ballot.failed);
         if ballot.round >= self.round {
             self.votes[from as usize].insert(ballot.round, ballot);
         }
@@ -190,6 +192,10 @@ impl Agreement {
             self.failed.insert(rank);
             self.count();
         }
+    }
+
+    pub(crate) fn round(&self) -> u32 {
+        self.round
     }
 
     pub(crate) fn poll_send(&mut self) -> Option<(u32, Ballot)> {
@@ -401,9 +407,8 @@ mod tests {
     fn one_rank_is_alone_at_once() {
         let mut alone = Agreement::new(0, 1, RankSet::new(1), 7, false);
         assert_eq!(alone.poll_send(), None);
-        let survivors = vec![0];
         let expected = Outcome::Decided {
-            survivors,
+            survivors: vec![0],
             next_id: 7,
             has_trouble: false,
         };

@@ -24,4 +24,4 @@ pub use dump::{CommunicatorRecord, FlightRecorder, RecorderSettings};
 pub(crate) use recorder::{About, Slot};
 pub use recorder::{OperationRecord, OperationState};
 pub(crate) use shared::Shared;
-pub(crate) use shrink::{BALLOT_BYTES_MAX, Ballots};
+pub(crate) use shrink::{BALLOT_BYTES_MAX, Ballots, NOT_ANSWERED};

@@ -4,7 +4,12 @@
 //! It does not run on the failed communicator, on which nothing can run, but on one of this rank
 //! alone that lives as long as the call. Ballots of ranks that shrink before this one are kept. A
 //! rank that does not shrink within [`REVOKE_AFTER`] of the first is told to give the communicator up
-//! ([`Error::Revoked`]): it has not seen the failure and would wait for ever. A rank that does not answer for the communicator's timeout is given up.
+//! ([`Error::Revoked`]): it has not seen the failure and would wait for ever.
+//!
+//! A rank that says nothing is given up (it was stopped, or its host hangs), and told so if it comes
+//! back. How long it is waited for has margins ([`Patience`]): a live rank may come out of a wait that
+//! lasts the communicator's whole timeout, and one that has spoken may itself wait for another that is
+//! silent. Whom one rank gives up, all do, so that no two wait for it one after the other.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,6 +31,10 @@ const SHRINKS_MAX: usize = 16;
 pub(crate) const BALLOT_BYTES_MAX: u64 = 16 + rlaunch_wire::limits::WORLD_MAX as u64 / 8;
 /// Calls that the others have completed end by themselves in this time.
 const REVOKE_AFTER: Duration = Duration::from_millis(200);
+/// What was said may take this long to leave.
+const FLUSH_MAX: Duration = Duration::from_secs(2);
+/// Why a rank was given up, as its peers tell it.
+pub(crate) const NOT_ANSWERED: &str = "it did not answer the others, which shrink the communicator";
 /// Ballots kept for calls that have not begun here; each rank sends a few.
 const BALLOTS_MAX: usize = 1 << 16;
 
@@ -51,9 +60,55 @@ struct ShrinkOperation {
     call: Descriptor,
     ranks: Arc<[u32]>,
     agreement: Agreement,
-    deadline: Instant,
+    patience: Patience,
+    /// When the agreement was reached.
+    decided: Option<Instant>,
     /// The outcome, for the caller.
     answer: Arc<Mutex<Option<Outcome>>>,
+}
+
+/// How long the others are waited for.
+struct Patience {
+    longest: Duration,
+    /// When each was last heard, if it was.
+    heard: Vec<Option<Instant>>,
+    round: u32,
+    round_begun: Instant,
+}
+
+impl Patience {
+    fn new(longest: Duration, size: usize) -> Self {
+        Self {
+            longest,
+            heard: vec![None; size],
+            round: 0,
+            round_begun: Instant::now(),
+        }
+    }
+
+    fn begin_round(&mut self, round: u32) {
+        if round != self.round {
+            (self.round, self.round_begun) = (round, Instant::now());
+        }
+    }
+
+    /// Whether a member that is awaited in this round has been silent for too long.
+    fn is_over(&self, member: u32, now: Instant) -> bool {
+        let heard = self.heard[member as usize];
+        let since = heard.map_or(self.round_begun, |heard| heard.max(self.round_begun));
+        let longest = match heard {
+            // It may be in a wait that ends by the same timeout.
+            None => self.longest + self.longest / 4 + Duration::from_millis(500),
+            // It may wait for one that has said nothing, which it began to do later than this rank.
+            Some(_) => 2 * self.longest + Duration::from_secs(1),
+        };
+        now.saturating_duration_since(since) >= longest
+    }
+
+    /// What the driver is to allow between two moves: more than any of the above.
+    fn bound(longest: Duration) -> Duration {
+        3 * longest + Duration::from_secs(5)
+    }
 }
 
 impl Ballots {
@@ -86,11 +141,22 @@ impl Communicator {
             let whole = bare.duplicate();
             let (next, has_trouble) = bare.agree(whole.is_err())?;
             match whole {
-                Ok(whole) if !has_trouble && next.size() == bare.size() => return Ok(whole),
+                Ok(whole) if !has_trouble && next.size() == bare.size() => {
+                    self.hand_down_timeout(&whole)?;
+                    return Ok(whole);
+                }
                 _ => bare = next,
             }
         }
         Err(bare.error().unwrap_or(Error::Finalized))
+    }
+
+    fn hand_down_timeout(&self, to: &Self) -> Result<(), Error> {
+        let (from, to) = (self.key(), to.key());
+        self.engine().with(move |core| {
+            core.group_mut(to).timeout = core.group(from).timeout;
+            Ok(())
+        })
     }
 
     /// Agrees with all that live on who that is, and on whether any of them has trouble.
@@ -98,9 +164,10 @@ impl Communicator {
         let (engine, key) = (self.engine().clone(), self.key());
         let answer = Arc::new(Mutex::new(None));
         let to = answer.clone();
-        let alone = engine.with(move |core| core.begin_alone())?;
+        let (alone, longest) =
+            engine.with(move |core| Ok((core.begin_alone()?, core.timeout_of(key, None))))?;
         let begin = move |core: &mut Core| Ok(core.begin_shrink(key, has_trouble, to));
-        let result = engine.run_operation(alone, None, begin);
+        let result = engine.run_operation(alone, Some(Patience::bound(longest)), begin);
         engine.with(move |core| {
             core.free(alone);
             Ok(())
@@ -162,7 +229,8 @@ impl Core {
             call,
             ranks,
             agreement: Agreement::new(me, size, failed, next_id, has_trouble),
-            deadline: Instant::now() + longest,
+            patience: Patience::new(longest, size as usize),
+            decided: None,
             answer,
         }
     }
@@ -187,7 +255,10 @@ impl Core {
                 let survivors = survivors.iter().map(|member| ranks[*member as usize]);
                 let survivors: Vec<u32> = survivors.collect();
                 let places = vec![0; survivors.len()];
-                let group = self.make_group(next_id, survivors, None, places)?;
+                let mut group = self.make_group(next_id, survivors, None, places)?;
+                let replaced = self.group_mut(key);
+                replaced.is_replaced = true;
+                group.timeout = replaced.timeout;
                 let key = self.groups.insert(group);
                 let made = Communicator::new(engine, key, self.group(key));
                 Ok((made, has_trouble))
@@ -258,8 +329,9 @@ impl ShrinkOperation {
         others.filter(|rank| *rank != core.rank).collect()
     }
 
-    /// Takes what has come; who is out by then said nothing more.
-    fn listen(&mut self, core: &mut Core) {
+    /// Takes what has come; who is out by then said nothing more. Whether anything has.
+    fn listen(&mut self, core: &mut Core) -> bool {
+        let mut has_come = false;
         for rank in self.others(core) {
             let was_out = core.is_out(rank);
             // What fails is noted with the peer.
@@ -270,13 +342,34 @@ impl ShrinkOperation {
             {
                 let ballot = Ballot::decode(&arrived.bytes, self.ranks.len() as u32);
                 if let (Some(member), Some(ballot)) = (self.member(arrived.from), ballot) {
+                    self.patience.heard[member as usize] = Some(Instant::now());
                     self.agreement.handle_message(member, ballot);
+                    has_come = true;
                 }
             }
             if was_out && let Some(member) = self.member(rank) {
                 self.agreement.handle_failed(member);
             }
         }
+        has_come
+    }
+
+    fn give_up_silent(&mut self, core: &mut Core) {
+        let now = Instant::now();
+        self.patience.begin_round(self.agreement.round());
+        for member in self.agreement.awaited() {
+            if self.patience.is_over(member, now) {
+                let rank = self.ranks[member as usize];
+                core.fail_peer(rank, &Cause::Failed(NOT_ANSWERED.into()));
+                self.agreement.handle_failed(member);
+            }
+        }
+    }
+
+    fn tell(&self, outcome: Outcome) -> Progress {
+        let mut answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
+        *answer = Some(outcome);
+        Progress::Done
     }
 
     fn speak(&mut self, core: &mut Core) {
@@ -312,26 +405,25 @@ impl Operation for ShrinkOperation {
     }
 
     fn poll(&mut self, core: &mut Core) -> Result<Progress, Error> {
-        self.listen(core);
-        let is_late = Instant::now() >= self.deadline;
-        for member in self.agreement.awaited() {
-            if is_late {
-                let rank = self.ranks[member as usize];
-                let cause = "it did not answer the others, which shrink the communicator";
-                core.fail_peer(rank, &Cause::Failed(cause.into()));
-                self.agreement.handle_failed(member);
-            }
+        let has_come = self.listen(core);
+        let by = core.ending.excluded_by.and_then(|rank| self.member(rank));
+        if let Some(by) = by {
+            return Ok(self.tell(Outcome::Excluded { by }));
         }
+        self.give_up_silent(core);
         self.speak(core);
-        let Some(outcome) = self.agreement.outcome() else {
-            return Ok(Progress::Idle);
+        let Some(outcome) = self.agreement.outcome().cloned() else {
+            return Ok(if has_come {
+                Progress::Moved
+            } else {
+                Progress::Idle
+            });
         };
-        if !is_late && !self.is_said(core) {
+        let decided = *self.decided.get_or_insert_with(Instant::now);
+        if decided.elapsed() < FLUSH_MAX && !self.is_said(core) {
             return Ok(Progress::Idle);
         }
-        let mut answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
-        *answer = Some(outcome.clone());
-        Ok(Progress::Done)
+        Ok(self.tell(outcome))
     }
 
     fn awaited(&self, _core: &Core) -> Vec<Awaited> {

@@ -293,11 +293,7 @@ impl Interpreter {
         if !left.differs_in_counts_only(right) {
             return error;
         }
-        let whole = if input.len() > output.len() {
-            input
-        } else {
-            output
-        };
+        let whole = if input.len() > 1 { input } else { output };
         let counts: Vec<usize> = whole
             .iter()
             .take(COUNTS_SHOWN_MAX)

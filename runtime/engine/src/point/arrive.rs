@@ -215,8 +215,9 @@ impl Core {
             return true;
         }
         let error = Error::MessageMismatch {
-            peer: self.identity(rank),
+            sender: self.identity(rank),
             sent: Box::new(sent),
+            receiver: self.identity(self.rank),
             expected: Box::new(expected),
         };
         self.end_point(id, Err(error.clone()));

@@ -174,6 +174,7 @@ impl Core {
         self.points.operations.started -= 1;
         self.points.operations.remove(id);
         self.record_finish(call.communicator, slot, result.is_ok());
+        self.ending.has_told |= matches!(&result, Err(error) if *error != Error::Finalized);
         completion.complete(result);
     }
 

@@ -278,7 +278,7 @@ impl Core {
                 continue;
             }
             let wait = PointWait::new(call, vec![Started::Waits(id)]);
-            let error = self.timed_out(&wait, now - begun);
+            let error = self.timed_out(key, &wait, None, now - begun);
             self.fail(key, error);
         }
     }
