@@ -2,15 +2,18 @@
 //!
 //! The first message connects; before that a connection is an entry in a table. Large messages are
 //! spread in chunks over more sockets where the options or several networks say so: each chunk
-//! goes to the next socket that has room, so a slow one takes less. What is to be copied is
-//! received straight into its place, wherever the chunk lies in it; what is to be reduced is
-//! reduced while the rest is still coming.
+//! goes to the next socket that has room, so a slow one takes less. For that a socket holds no more
+//! unsent bytes than it sends in some milliseconds ([`Lane::keep_short`]): with the megabytes that
+//! kernels allow, a whole message would be dealt out evenly at once, and wait for the slowest.
+//! What is to be copied is received straight into its place, wherever the chunk lies in it; what
+//! is to be reduced is reduced while the rest is still coming.
 
 use std::ffi::c_short;
 use std::io;
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::endpoint::TcpEndpoint;
 use super::frame::{Chunk, Frame};
@@ -32,8 +35,12 @@ pub struct TcpConnection {
     current: Option<Current>,
     striped_sent: u64,
     striped_received: u64,
+    /// When the sockets' queues are measured next.
+    next_measure: Option<Instant>,
     /// How the message under way is sent.
     is_striping: bool,
+    /// Something of it waits for whichever socket gets room.
+    wants_room: bool,
     is_shut: bool,
 }
 
@@ -49,6 +56,8 @@ struct Current {
 const CHUNK_BYTES: usize = 64 * 1024;
 /// Smaller messages gain nothing from a second socket.
 const STRIPED_BYTES_MIN: usize = 2 * CHUNK_BYTES;
+/// Between two measurements of how fast sockets send.
+const MEASURE_PERIOD: Duration = Duration::from_millis(10);
 
 impl TcpConnection {
     /// Not connected yet.
@@ -60,7 +69,9 @@ impl TcpConnection {
             current: None,
             striped_sent: 0,
             striped_received: 0,
+            next_measure: None,
             is_striping: false,
+            wants_room: true,
             is_shut: false,
         }
     }
@@ -101,6 +112,7 @@ impl TcpConnection {
         for stream in streams {
             tune(&stream, self.link.endpoint().silence_max)?;
             self.lanes.push(Lane::new(stream));
+            self.next_measure = None;
         }
         Ok(())
     }
@@ -113,6 +125,17 @@ impl TcpConnection {
         }
         self.link.want_more(&self.lanes[0].stream, self.lanes.len());
         self.is_striping = self.lanes.len() > 1;
+        if self.is_striping {
+            self.keep_lanes_short();
+        }
+    }
+
+    fn keep_lanes_short(&mut self) {
+        let now = Instant::now();
+        if self.next_measure.is_none_or(|next| now >= next) {
+            self.next_measure = Some(now + MEASURE_PERIOD);
+            self.lanes.iter_mut().for_each(Lane::keep_short);
+        }
     }
 
     /// A message on the first socket: header and payload in as few calls as there is room for.
@@ -164,27 +187,35 @@ impl TcpConnection {
             let at = self.next_lane % self.lanes.len();
             self.next_lane = at + 1;
             let lane = &mut self.lanes[at];
+            let mut fresh = 0;
             if !lane.is_sending() && message.remaining_bytes() > 0 {
-                let length = message.remaining_bytes().min(CHUNK_BYTES);
+                fresh = message.remaining_bytes().min(CHUNK_BYTES);
                 lane.begin(Chunk {
                     message: self.striped_sent + 1,
                     offset: message.payload_sent_bytes as u64,
-                    length: length as u64,
+                    length: fresh as u64,
                 });
-                message.payload_sent_bytes += length;
             }
             // SAFETY: the caller vouches for the payload.
             let has_moved = unsafe { lane.poll_chunk(message)? };
             moved |= has_moved;
+            if has_moved {
+                message.payload_sent_bytes += fresh;
+            } else if fresh > 0 {
+                // Another one may have room for it.
+                lane.withdraw();
+            }
             if has_moved && !lane.is_sending() {
                 blocked = 0;
             } else {
                 blocked += 1;
             }
         }
-        if message.remaining_bytes() > 0 || self.lanes.iter().any(Lane::is_sending) {
+        self.wants_room = message.remaining_bytes() > 0;
+        if self.wants_room || self.lanes.iter().any(Lane::is_sending) {
             return Ok(progress(moved));
         }
+        self.wants_room = true;
         self.striped_sent += 1;
         Ok(Progress::Done)
     }
@@ -328,7 +359,8 @@ impl Connection for TcpConnection {
             if (index == 0 || is_striped) && !(is_striped && lane.is_parked()) {
                 events |= libc::POLLIN;
             }
-            if to_send && (index == 0 || lane.is_sending()) {
+            let has_more = self.wants_room && (index == 0 || self.is_striping);
+            if to_send && (has_more || lane.is_sending()) {
                 events |= libc::POLLOUT;
             }
             if events != 0 {

@@ -4,7 +4,7 @@ use std::net::TcpStream;
 
 use super::frame::{Chunk, Frame};
 use super::read_ahead::ReadAhead;
-use super::socket::send;
+use super::socket::{delivered_bytes_per_s, limit_unsent_bytes, send};
 use crate::{ConnectionError, HEADER_BYTES, Incoming, Outgoing};
 
 #[derive(Debug)]
@@ -15,6 +15,8 @@ pub(super) struct Lane {
     receiving: Option<Receiving>,
     /// The next frame belongs to what is not yet wanted.
     is_parked: bool,
+    /// Unsent bytes that the kernel takes at most.
+    unsent_bytes_max: usize,
 }
 
 #[derive(Debug)]
@@ -32,6 +34,13 @@ struct Receiving {
     end: usize,
 }
 
+/// Longer than a sender is off its core, most often; short against a message that is worth several
+/// sockets.
+const UNSENT_MS: usize = 4;
+/// A few chunks, so that the kernel always has whole segments to send.
+const UNSENT_BYTES_MIN: usize = 192 * 1024;
+const UNSENT_BYTES_MAX: usize = 4 << 20;
+
 /// Stands for the rest of a payload that its sender has given up.
 pub(super) static FILLER: [u8; 16 * 1024] = [0; 16 * 1024];
 
@@ -43,6 +52,7 @@ impl Lane {
             sending: None,
             receiving: None,
             is_parked: false,
+            unsent_bytes_max: 0,
         }
     }
 
@@ -55,6 +65,18 @@ impl Lane {
         self.is_parked
     }
 
+    /// Has the kernel take no more unsent bytes than leave in a few milliseconds at the socket's rate:
+    /// what it has taken, no other socket can send.
+    pub(super) fn keep_short(&mut self) {
+        let rate = delivered_bytes_per_s(&self.stream);
+        let wanted = (rate / 1000 * UNSENT_MS).clamp(UNSENT_BYTES_MIN, UNSENT_BYTES_MAX);
+        // Small changes are not worth a call.
+        if wanted.abs_diff(self.unsent_bytes_max) > self.unsent_bytes_max / 4 {
+            self.unsent_bytes_max = wanted;
+            limit_unsent_bytes(&self.stream, wanted);
+        }
+    }
+
     /// Takes a part of the payload to send.
     pub(super) fn begin(&mut self, chunk: Chunk) {
         assert!(self.sending.is_none(), "one chunk at a time");
@@ -64,6 +86,12 @@ impl Lane {
             next: chunk.offset as usize,
             end: (chunk.offset + chunk.length) as usize,
         });
+    }
+
+    /// Takes back a chunk of which nothing has left.
+    pub(super) fn withdraw(&mut self) {
+        let begun = self.sending.take();
+        debug_assert!(begun.is_none_or(|sending| sending.frame_sent_bytes == 0));
     }
 
     /// Sends on of the chunk; whether bytes left.

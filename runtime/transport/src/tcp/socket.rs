@@ -114,6 +114,37 @@ pub(super) fn tune(stream: &TcpStream, silence_max: Duration) -> io::Result<()> 
     socket.set_tcp_user_timeout(Some(silence_max))
 }
 
+/// The socket takes no more bytes while as many wait to be sent. Without effect where the system
+/// can't, as everything here works with deep queues too.
+pub(super) fn limit_unsent_bytes(stream: &TcpStream, bytes: usize) {
+    let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+    let _ = socket2::SockRef::from(stream).set_tcp_notsent_lowat(bytes);
+}
+
+/// How fast the peer's kernel has been acknowledging of late; 0 where the system can't tell.
+pub(super) fn delivered_bytes_per_s(stream: &TcpStream) -> usize {
+    // tcpi_delivery_rate in Linux's tcp_info, of which libc knows the beginning only.
+    const RATE_AT: usize = 160;
+    let mut info = [0u8; RATE_AT + 8];
+    let mut length = info.len() as libc::socklen_t;
+    let descriptor = std::os::fd::AsRawFd::as_raw_fd(stream);
+    // SAFETY: the descriptor is open; the kernel writes at most `length` bytes and says how many.
+    let result = unsafe {
+        libc::getsockopt(
+            descriptor,
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    if result != 0 || (length as usize) < info.len() {
+        return 0;
+    }
+    let rate = info[RATE_AT..].try_into().expect("eight bytes");
+    usize::try_from(u64::from_ne_bytes(rate)).unwrap_or(usize::MAX)
+}
+
 /// Bytes that the peer's kernel has not yet acknowledged.
 pub(super) fn unacknowledged_bytes(stream: &TcpStream) -> usize {
     let mut unsent: libc::c_int = 0;
