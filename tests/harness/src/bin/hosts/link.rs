@@ -1,6 +1,7 @@
 //! What ranks move between two hosts over links of a known speed: rperf against iperf3, in turns.
 //!
-//! An all_gather of 16 MiB by two ranks sends half of it each way at once; iperf3 sends one way.
+//! An all_gather of 16 MiB by two ranks sends half of it each way at once; iperf3 sends one way, then
+//! both. One stream of it uses one link, so over two links the measure is what we reach over one.
 
 use rlaunch_harness::{Cluster, Finished, HarnessError, Nic, Options, Running};
 use std::path::PathBuf;
@@ -75,24 +76,34 @@ impl Link {
             "all_gather of 16 MiB by two ranks, best of {} rounds.\n",
             self.rounds
         );
-        println!("| link | rlaunch, Mbit/s each way | iperf3, Mbit/s | ratio |");
-        println!("|---|---|---|---|");
+        println!(
+            "| link | rlaunch, Mbit/s each way | iperf3 one way | both ways, each | ours / one way | \
+             ours / over one link |"
+        );
+        println!("|---|---:|---:|---:|---:|---:|");
+        let mut over_one = 0.0;
         for (name, nics, megabits) in CASES {
             let failed = |error: HarnessError| format!("{name}: {error}");
             shape(&cluster, nics, megabits).map_err(failed)?;
-            let (mut ours, mut theirs) = (0.0_f64, 0.0_f64);
+            let (mut ours, mut one_way, mut both_ways) = (0.0_f64, 0.0_f64, 0.0_f64);
             for _ in 0..self.rounds {
                 ours = ours.max(self.ours(&cluster, nics).map_err(failed)??);
-                // One stream uses one link.
-                theirs = theirs.max(match has_peer {
-                    true => iperf3(&cluster).map_err(failed)??,
-                    false => f64::from(megabits.unwrap_or(0)),
-                });
+                if has_peer {
+                    one_way = one_way.max(iperf3(&cluster, false).map_err(failed)??);
+                    both_ways = both_ways.max(iperf3(&cluster, true).map_err(failed)??);
+                } else {
+                    one_way = f64::from(megabits.unwrap_or(0));
+                }
             }
+            let times = match nics.len() {
+                1 => "–".to_owned(),
+                _ => format!("{:.2}", ours / over_one),
+            };
+            let part = ours / one_way;
             println!(
-                "| {name} | {ours:.0} | {theirs:.0} | {:.2} |",
-                ours / theirs
+                "| {name} | {ours:.0} | {one_way:.0} | {both_ways:.0} | {part:.2} | {times} |"
             );
+            over_one = ours;
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -143,24 +154,30 @@ fn microseconds(finished: &Finished) -> Option<f64> {
     line.clone().nth(5)?.parse().ok()
 }
 
-/// One stream over the first network, as received.
-fn iperf3(cluster: &Cluster) -> Result<Result<f64, String>, HarnessError> {
+/// A stream over the first network, as received; of two that cross, the slower.
+fn iperf3(cluster: &Cluster, both_ways: bool) -> Result<Result<f64, String>, HarnessError> {
     let server = cluster.spawn("node2", &["iperf3", "-s", "-1", "--forceflush"])?;
     server.await_stdout(LIMIT, |text| text.contains("listening"))?;
     let address = cluster.address("node2")?;
-    let client = ["iperf3", "-c", &address, "-t", "2", "-O", "1", "-f", "m"];
+    let mut client = vec!["iperf3", "-c", &address, "-t", "2", "-O", "1", "-f", "m"];
+    if both_ways {
+        client.push("--bidir");
+    }
     let finished = cluster.exec("node1", &client)?;
     server.wait(LIMIT)?;
-    let line = finished
-        .stdout
-        .lines()
-        .find(|line| line.contains("receiver"));
-    let rate = line.and_then(|line| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let at = words.iter().position(|word| *word == "Mbits/sec")?;
-        words[at.checked_sub(1)?].parse().ok()
-    });
-    Ok(rate.ok_or_else(|| finished.report()))
+    let lines = finished.stdout.lines();
+    let rates = lines
+        .filter(|line| line.contains("receiver"))
+        .filter_map(rate);
+    let slower = rates.reduce(f64::min);
+    Ok(slower.ok_or_else(|| finished.report()))
+}
+
+/// The number before `Mbits/sec`.
+fn rate(line: &str) -> Option<f64> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let at = words.iter().position(|word| *word == "Mbits/sec")?;
+    words[at.checked_sub(1)?].parse().ok()
 }
 
 fn shape(cluster: &Cluster, nics: &[Nic], megabits: Option<u32>) -> Result<(), HarnessError> {
