@@ -31,7 +31,7 @@ pub use copy::{
     take_over,
 };
 pub use reduce::{average_many_raw, reduce_and_return_raw, reduce_many_raw, reduce_raw};
-pub use scale::{finish_avg_raw, premultiply_raw};
+pub use scale::{finish_avg_raw, narrow_raw, premultiply_raw, widen_raw};
 
 #[cfg(test)]
 mod tests;

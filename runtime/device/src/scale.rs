@@ -42,6 +42,46 @@ pub unsafe fn premultiply_raw(
     unsafe { premultiply_at(Level::detect(), dtype, dst, src, scalar, count) }
 }
 
+/// `dst[i] = src[i]` as binary32, of floats of 16 and 8 bits: exact.
+///
+/// # Panics
+/// If the type has no binary32 that it is computed in ([`DType::is_small_float`]).
+///
+/// # Safety
+/// `src` is valid for reads of `count` elements and `dst` for writes of as many binary32, which nobody
+/// else touches meanwhile. They do not overlap. Nothing needs alignment.
+pub unsafe fn widen_raw(dtype: DType, dst: *mut u8, src: *const u8, count: usize) {
+    let level = Level::detect();
+    // SAFETY: the caller's promise; this is the processor's level.
+    unsafe {
+        match dtype {
+            DType::F16 => widen::<F16>(level, dst, src, count),
+            DType::BF16 => widen::<BF16>(level, dst, src, count),
+            DType::F8E4M3 => widen::<E4M3>(level, dst, src, count),
+            DType::F8E5M2 => widen::<E5M2>(level, dst, src, count),
+            other => panic!("{other} is no float of 16 or 8 bits"),
+        }
+    }
+}
+
+/// `dst[i] = src[i] / ranks`, of binary32 to floats of 16 and 8 bits: rounded once. By 1 it only
+/// rounds.
+///
+/// # Panics
+/// As [`widen_raw`], and if `ranks` is 0.
+///
+/// # Safety
+/// As [`widen_raw`], with the types changed round.
+pub unsafe fn narrow_raw(dtype: DType, dst: *mut u8, src: *const u8, count: usize, ranks: u32) {
+    assert!(
+        dtype.is_small_float(),
+        "{dtype} is no float of 16 or 8 bits"
+    );
+    let level = Level::detect();
+    // SAFETY: the caller's promise; this is the processor's level.
+    unsafe { divide(level, dtype, dst, src, Source::Numbers, count, ranks) }
+}
+
 /// What lies at a source: elements of the type, or the numbers that stand for them in a tile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
@@ -157,6 +197,13 @@ unsafe fn multiply_small<F: SmallFloat>(
 }
 
 /// # Safety
+/// As [`widen_raw`], on a processor of this level.
+unsafe fn widen<F: SmallFloat>(level: Level, dst: *mut u8, src: *const u8, count: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { Unary::<Plain<f32>, Small<F>, Canonically>::at(level)(dst, src, Canonically, count) }
+}
+
+/// # Safety
 /// As [`divide`].
 unsafe fn map<T: Number, M: Map<T>>(
     level: Level,
@@ -194,6 +241,17 @@ impl<T: Ring> Map<T> for Times<T> {
     #[inline(always)]
     fn apply(self, number: T) -> T {
         number.prod(self.0)
+    }
+}
+
+/// The number itself.
+#[derive(Clone, Copy)]
+struct Canonically;
+
+impl Map<f32> for Canonically {
+    #[inline(always)]
+    fn apply(self, number: f32) -> f32 {
+        number.canonical()
     }
 }
 

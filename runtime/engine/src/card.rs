@@ -110,8 +110,8 @@ impl Card {
             if card.selection != first.selection {
                 return Err(Error::Init(format!(
                     "rank {} (host {}) and rank 0 (host {}) choose algorithms differently; set \
-                     RLAUNCH_ALGO the same on all ranks, and let RLAUNCH_TUNE_FILE name files of \
-                     one content",
+                     RLAUNCH_ALGO, RLAUNCH_PRECISE and RLAUNCH_DETERMINISTIC the same on all \
+                     ranks, and let RLAUNCH_TUNE_FILE name files of one content",
                     card.rank, card.host, first.host
                 )));
             }

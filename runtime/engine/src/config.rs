@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::{env, time::Duration};
 
+use rlaunch_schedule::Numbers;
 use rlaunch_transport::tcp::TcpOptions;
 use rlaunch_wire::environment;
 
@@ -59,6 +60,8 @@ pub struct Config {
     pub algorithm: Option<String>,
     /// What `rperf --tune` wrote of this machine; equal on all ranks.
     pub tune_file: Option<PathBuf>,
+    /// How exact sums are; equal on all ranks.
+    pub numbers: Numbers,
     /// Ranks of one host with different names here count as of different hosts: they share no
     /// memory. For several jobs' worth of isolation, and to try several hosts on one.
     pub host_id: Option<String>,
@@ -83,6 +86,7 @@ impl Config {
             recorder: RecorderSettings::default(),
             algorithm: None,
             tune_file: None,
+            numbers: Numbers::default(),
             host_id: None,
             tcp: TcpOptions::default(),
         }
@@ -120,6 +124,10 @@ impl Config {
         config.init_timeout = seconds(environment::RLAUNCH_INIT_TIMEOUT, INIT_TIMEOUT_DEFAULT)?;
         config.algorithm = read(environment::RLAUNCH_ALGO);
         config.tune_file = read(environment::RLAUNCH_TUNE_FILE).map(PathBuf::from);
+        config.numbers = Numbers {
+            precise: switch(read, environment::RLAUNCH_PRECISE)?,
+            deterministic: switch(read, environment::RLAUNCH_DETERMINISTIC)?,
+        };
         config.host_id = read(environment::RLAUNCH_HOST_ID);
         config.recorder = RecorderSettings::parse(
             read(environment::RLAUNCH_RECORDER_SIGNAL).as_deref(),
@@ -135,6 +143,15 @@ impl Config {
             config.rendezvous = rendezvous(&place, read, hydra)?;
         }
         Ok(config)
+    }
+}
+
+/// Off where it is not set.
+fn switch(read: &impl Fn(&str) -> Option<String>, name: &str) -> Result<bool, Error> {
+    match read(name).as_deref().map(str::trim) {
+        None | Some("0") => Ok(false),
+        Some("1") => Ok(true),
+        Some(text) => Err(Error::Init(format!("{name}={text:?} is not 0 or 1"))),
     }
 }
 
@@ -292,6 +309,7 @@ mod tests {
             (&[("WORLD_SIZE", "2")], "RANK is not"),
             (&[("RLAUNCH_TRANSPORT", "shm,foo")], "foo"),
             (&[("RLAUNCH_TIMEOUT", "-1")], "RLAUNCH_TIMEOUT"),
+            (&[("RLAUNCH_PRECISE", "yes")], "RLAUNCH_PRECISE"),
         ];
         for (variables, expected) in cases {
             let text = parse(variables).unwrap_err().to_string();

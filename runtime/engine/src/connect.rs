@@ -15,7 +15,7 @@ use crate::bootstrap::admit;
 use crate::card::{Card, has_core_each};
 use crate::config::{Config, Rendezvous};
 use crate::control::ControlLink;
-use crate::core::{Core, Ending, Neighbours, Peer};
+use crate::core::{Core, Ending, Neighbours, Peer, Spare};
 use crate::failure::{Ballots, Logbook, Shared};
 use crate::group::{Group, Groups, Members};
 use crate::health::Watch;
@@ -104,8 +104,7 @@ pub(crate) fn connect(config: &Config) -> Result<(Place, Core), Error> {
         active: Vec::new(),
         plans: HashMap::new(),
         epoch: logbook_epoch,
-        scratch: Vec::new(),
-        done: Vec::new(),
+        spare: Spare::default(),
         points: Points::default(),
         failed_now: Vec::new(),
         ending: Ending::default(),
@@ -155,7 +154,6 @@ fn everyone(config: &Config, host_of: &[u32], team: Option<Team>) -> Members {
         team,
         hosts: host_of.to_vec(),
         // Every host's team was made when its memory was.
-        places: vec![1; host_of.len()],
     }
 }
 

@@ -41,9 +41,7 @@ pub(crate) struct Core {
     pub(crate) active: Vec<Active>,
     pub(crate) plans: HashMap<(Spec, u32), Arc<Plan>>,
     pub(crate) epoch: Instant,
-    pub(crate) scratch: Vec<u64>,
-    /// Flags of the interpreter, kept to be allocated once.
-    pub(crate) done: Vec<bool>,
+    pub(crate) spare: Spare,
     pub(crate) points: Points,
     /// Communicators that have failed since their point-to-point operations were last ended.
     pub(crate) failed_now: Vec<GroupKey>,
@@ -61,6 +59,16 @@ pub(crate) struct Ending {
     pub(crate) late: Option<Error>,
     /// The rank that told that the others go on without this one.
     pub(crate) excluded_by: Option<u32>,
+}
+
+/// Memory of calls that are over, for those to come.
+#[derive(Debug, Default)]
+pub(crate) struct Spare {
+    pub(crate) scratch: Vec<u64>,
+    /// Room for sums in binary32.
+    pub(crate) wide: Vec<u64>,
+    /// Flags of the interpreter.
+    pub(crate) done: Vec<bool>,
 }
 
 /// Another rank (or this one, without a connection).

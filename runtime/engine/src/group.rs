@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rlaunch_schedule::{Choice, Hosts, Shape};
+use rlaunch_schedule::{Hosts, Shape};
 use rlaunch_transport::shm::Team;
 use rlaunch_wire::{Collective, DType, Descriptor, Op};
 
@@ -36,10 +36,6 @@ pub(crate) struct Group {
     /// All members are of this host and in the team.
     pub(crate) is_near: bool,
     pub(crate) hosts: Hosts,
-    /// How collectives run over connections, instead of what the selection says.
-    pub(crate) choice: Option<Choice>,
-    /// Every host with several members has a team.
-    pub(crate) has_all_teams: bool,
     pub(crate) timeout: Option<Duration>,
     /// The first error; every later call returns it.
     pub(crate) poison: Option<Error>,
@@ -66,8 +62,6 @@ pub(crate) struct Members {
     pub(crate) near: Vec<u32>,
     /// Host of each member, by any numbers.
     pub(crate) hosts: Vec<u32>,
-    /// Of each member that made a team its place, else 0.
-    pub(crate) places: Vec<u64>,
 }
 
 impl Group {
@@ -81,9 +75,7 @@ impl Group {
             me: members.me,
             team: members.team,
             near: members.near.into(),
-            has_all_teams: has_all_teams(&hosts, &members.places),
             hosts,
-            choice: None,
             timeout: None,
             poison: None,
             calls: 0,
@@ -167,13 +159,6 @@ impl Group {
         self.history.push_back(descriptor);
         descriptor
     }
-}
-
-fn has_all_teams(hosts: &Hosts, places: &[u64]) -> bool {
-    hosts.members().iter().all(|members| {
-        let first = members.first().map_or(0, |first| places[*first as usize]);
-        members.len() < 2 || first != 0
-    })
 }
 
 /// All communicators of a world.
@@ -300,7 +285,6 @@ mod tests {
             team: None,
             near: vec![0],
             hosts: vec![0],
-            places: vec![0],
         };
         Group::new(members, Arc::new(Shared::new(id, Instant::now())))
     }

@@ -40,10 +40,10 @@ mod engine;
 mod error;
 mod exit;
 mod failure;
+mod far;
 mod framed;
 mod group;
 mod health;
-mod hierarchical;
 mod interpret;
 mod interrupt;
 mod job;
@@ -76,7 +76,8 @@ pub use memory::SharedBuffer;
 pub use point::{Group, Source, Tag};
 pub use request::{Pending, Persistent, Request, Status};
 pub use rlaunch_schedule::{
-    Algorithm, Choice, Costs, Measurement, Prediction, Question, Shape, Tuning, TuningError,
+    Algorithm, Choice, Costs, Measurement, Numbers, Prediction, Question, Shape, Tuning,
+    TuningError,
 };
 pub use rlaunch_wire::{Collective, DType, Descriptor, Op};
 pub use world::{World, init};

@@ -1,12 +1,12 @@
 //! Which algorithms run over connections: settings, predictions, and what measures them.
 
-use rlaunch_schedule::{Choice, Prediction, Preference, Question, Selector, Tuning};
-use rlaunch_wire::Collective;
+use rlaunch_schedule::{Prediction, Preference, Question, Selector, Tuning};
+use rlaunch_wire::{Collective, DType, Op};
 
 use crate::communicator::Communicator;
 use crate::{Config, Error};
 
-/// Reads what `RLAUNCH_ALGO` and `RLAUNCH_TUNE_FILE` say.
+/// Reads what `RLAUNCH_ALGO` and `RLAUNCH_TUNE_FILE` say; with what is asked of the numbers.
 pub(crate) fn selector(config: &Config) -> Result<Selector, Error> {
     let preference = match &config.algorithm {
         Some(text) => text
@@ -24,21 +24,24 @@ pub(crate) fn selector(config: &Config) -> Result<Selector, Error> {
         }
         None => Tuning::default(),
     };
-    Ok(Selector::new(tuning, preference))
+    Ok(Selector::new(tuning, preference).with_numbers(config.numbers))
 }
 
 impl Communicator {
-    /// What the choice of an algorithm for such a call depends on. `bytes` are those of the vector,
-    /// or of the blocks of all ranks together.
-    pub fn question(&self, collective: Collective, bytes: usize) -> Result<Question, Error> {
+    /// What the choice of an algorithm for such a call depends on. `bytes` are those of the vector, or of
+    /// the blocks of all ranks together; `reduction` counts where the collective reduces.
+    pub fn question(
+        &self,
+        collective: Collective,
+        bytes: usize,
+        reduction: Option<(DType, Op)>,
+    ) -> Result<Question, Error> {
         let key = self.key();
         self.engine().with(move |core| {
-            Ok(Question {
-                collective,
-                bytes,
-                shape: core.group(key).shape(),
-                in_order: false,
-            })
+            let shape = core.group(key).shape();
+            let reduction = reduction.filter(|_| collective.reduces());
+            let selector = &core.selector;
+            Ok(selector.question(collective, bytes, shape, reduction, true))
         })
     }
 
@@ -48,16 +51,6 @@ impl Communicator {
     pub fn explain(&self, question: Question) -> Result<Vec<Prediction>, Error> {
         self.engine()
             .with(move |core| Ok(core.selector.explain(question)))
-    }
-
-    /// Has the calls to come run so where it serves them; `None` gives the choice back. To be set
-    /// the same on all ranks, between the same calls: otherwise these fail with an error.
-    pub fn set_choice(&self, choice: Option<Choice>) -> Result<(), Error> {
-        let key = self.key();
-        self.engine().with(move |core| {
-            core.group_mut(key).choice = choice;
-            Ok(())
-        })
     }
 
     /// The constants and measured choices in use.

@@ -6,7 +6,9 @@
 mod common;
 
 use common::{BOTH, TCP, config, ranks, ranks_with};
-use rlaunch_runtime::{Algorithm, Choice, Collective, Config, Error, Op, Reduction, UserOp, World};
+use rlaunch_runtime::{
+    Algorithm, Call, Choice, Collective, Config, Counts, DType, Error, Op, Reduction, UserOp, World,
+};
 use std::sync::Arc;
 
 const COUNT: usize = 701;
@@ -49,13 +51,34 @@ fn composition() -> Reduction {
     })
 }
 
+const I64: DType = DType::I64;
+
+fn start(numbers: &[i64]) -> *const u8 {
+    numbers.as_ptr().cast()
+}
+
+fn start_mut(numbers: &mut [i64]) -> *mut u8 {
+    numbers.as_mut_ptr().cast()
+}
+
 struct Run<'a> {
     world: &'a World,
+    choice: Choice,
     call: i64,
     at: String,
 }
 
 impl Run<'_> {
+    /// By the algorithm that is this one's turn. The call's buffers are valid and outlive it.
+    fn run(&self, call: Call) {
+        let call = Call {
+            schedule: Some(self.choice),
+            ..call
+        };
+        // SAFETY: as is said above, and each call below does.
+        unsafe { self.world.run(&call) }.unwrap();
+    }
+
     fn sum(&self, index: usize, ranks: std::ops::Range<u32>) -> i64 {
         ranks.map(|rank| number(self.call, rank, index)).sum()
     }
@@ -71,8 +94,54 @@ impl Run<'_> {
         }
     }
 
+    fn prefixes(&self, collective: Collective, in_order: bool, mut own: Vec<i64>) {
+        let rank = self.world.rank();
+        let op = || match in_order {
+            true => composition(),
+            false => Op::Sum.into(),
+        };
+        let result = |index, ranks| match in_order {
+            true => self.composed(index, ranks),
+            false => self.sum(index, ranks),
+        };
+        let in_place = start_mut(&mut own);
+        if collective == Collective::Scan {
+            self.run(Call::scan(in_place, in_place, COUNT, I64, op()));
+            self.expect(&own, |index| result(index, 0..rank + 1));
+            return;
+        }
+        self.run(Call::exscan(in_place, in_place, COUNT, I64, op()));
+        let expected = |index| match rank {
+            0 => number(self.call, 0, index),
+            _ => result(index, 0..rank),
+        };
+        self.expect(&own, expected);
+    }
+
+    /// Blocks of different lengths, some of none.
+    fn lengths(&self) {
+        let (rank, size) = (self.world.rank(), self.world.size());
+        let lengths: Vec<usize> = (0..size as usize).map(|rank| rank * 97 % 300).collect();
+        let own = vector(self.call, rank, lengths[rank as usize]);
+        let mut output = vec![0; lengths.iter().sum()];
+        let counts = Counts::contiguous(&[], &lengths);
+        self.run(Call::all_gather_v(
+            start(&own),
+            start_mut(&mut output),
+            I64,
+            counts,
+        ));
+        let mut places = (0..size)
+            .zip(&lengths)
+            .flat_map(|(rank, count)| (0..*count).map(move |index| (rank, index)));
+        for value in output {
+            let (rank, index) = places.next().unwrap();
+            assert_eq!(value, number(self.call, rank, index), "{}", self.at);
+        }
+    }
+
     fn vectors(&self, collective: Collective, in_order: bool) {
-        let (world, rank, size) = (self.world, self.world.rank(), self.world.size());
+        let (rank, size) = (self.world.rank(), self.world.size());
         let op = || {
             if in_order {
                 composition()
@@ -89,37 +158,46 @@ impl Run<'_> {
         match collective {
             Collective::AllReduce => {
                 let mut output = vec![0; COUNT];
-                world.all_reduce_into(&own, &mut output, op()).unwrap();
+                self.run(Call::all_reduce(
+                    start(&own),
+                    start_mut(&mut output),
+                    COUNT,
+                    I64,
+                    op(),
+                ));
                 self.expect(&output, |index| result(index, 0..size));
-                world.all_reduce(&mut own, op()).unwrap();
+                let in_place = start_mut(&mut own);
+                self.run(Call::all_reduce(in_place, in_place, COUNT, I64, op()));
                 self.expect(&own, |index| result(index, 0..size));
             }
             Collective::Reduce => {
                 let mut output = vec![0; if rank == root { COUNT } else { 0 }];
-                world.reduce(&own, &mut output, op(), root).unwrap();
+                self.run(Call::reduce(
+                    start(&own),
+                    start_mut(&mut output),
+                    COUNT,
+                    I64,
+                    op(),
+                    root,
+                ));
                 self.expect(&output, |index| result(index, 0..size));
             }
-            Collective::Scan => {
-                world.scan(&mut own, op()).unwrap();
-                self.expect(&own, |index| result(index, 0..rank + 1));
-            }
-            Collective::Exscan => {
-                world.exscan(&mut own, op()).unwrap();
-                let expected = |index| match rank {
-                    0 => number(self.call, 0, index),
-                    _ => result(index, 0..rank),
-                };
-                self.expect(&own, expected);
-            }
+            Collective::Scan | Collective::Exscan => self.prefixes(collective, in_order, own),
             Collective::ReduceScatter => {
                 let input = vector(self.call, rank, COUNT * size as usize);
                 let mut output = vec![0; COUNT];
-                world.reduce_scatter(&input, &mut output, op()).unwrap();
+                self.run(Call::reduce_scatter(
+                    start(&input),
+                    start_mut(&mut output),
+                    COUNT,
+                    I64,
+                    op(),
+                ));
                 let first = rank as usize * COUNT;
                 self.expect(&output, |index| result(first + index, 0..size));
             }
             Collective::Broadcast => {
-                world.broadcast(&mut own, root).unwrap();
+                self.run(Call::broadcast(start_mut(&mut own), COUNT, I64, root));
                 self.expect(&own, |index| number(self.call, root, index));
             }
             _ => {}
@@ -127,7 +205,7 @@ impl Run<'_> {
     }
 
     fn blocks(&self, collective: Collective) {
-        let (world, rank, size) = (self.world, self.world.rank(), self.world.size());
+        let (rank, size) = (self.world.rank(), self.world.size());
         let root = self.call as u32 % size;
         let all = COUNT * size as usize;
         let own = vector(self.call, rank, COUNT);
@@ -136,44 +214,54 @@ impl Run<'_> {
         match collective {
             Collective::AllGather => {
                 let mut output = vec![0; all];
-                world.all_gather(&own, &mut output).unwrap();
+                self.run(Call::all_gather(
+                    start(&own),
+                    start_mut(&mut output),
+                    COUNT,
+                    I64,
+                ));
                 self.expect(&output, of_each);
             }
             Collective::Gather => {
                 let mut output = vec![0; if rank == root { all } else { 0 }];
-                world.gather(&own, &mut output, root).unwrap();
+                self.run(Call::gather(
+                    start(&own),
+                    start_mut(&mut output),
+                    COUNT,
+                    I64,
+                    root,
+                ));
                 self.expect(&output, of_each);
             }
             Collective::Scatter => {
                 let mut output = vec![0; COUNT];
                 let input = if rank == root { &many[..] } else { &[] };
-                world.scatter(input, &mut output, root).unwrap();
+                self.run(Call::scatter(
+                    start(input),
+                    start_mut(&mut output),
+                    COUNT,
+                    I64,
+                    root,
+                ));
                 let first = rank as usize * COUNT;
                 self.expect(&output, |index| number(self.call, root, first + index));
             }
             Collective::AllToAll => {
                 let mut output = vec![0; all];
-                world.all_to_all(&many, &mut output).unwrap();
+                self.run(Call::all_to_all(
+                    start(&many),
+                    start_mut(&mut output),
+                    COUNT,
+                    I64,
+                ));
                 let first = rank as usize * COUNT;
                 let from = |index: usize| (index / COUNT) as u32;
                 self.expect(&output, |index| {
                     number(self.call, from(index), first + index % COUNT)
                 });
             }
-            Collective::AllGatherV => {
-                let counts: Vec<usize> = (0..size as usize).map(|rank| rank * 97 % 300).collect();
-                let own = vector(self.call, rank, counts[rank as usize]);
-                let mut output = vec![0; counts.iter().sum()];
-                world.all_gather_v(&own, &mut output, &counts).unwrap();
-                let mut places = (0..size)
-                    .zip(&counts)
-                    .flat_map(|(rank, count)| (0..*count).map(move |index| (rank, index)));
-                for value in output {
-                    let (rank, index) = places.next().unwrap();
-                    assert_eq!(value, number(self.call, rank, index), "{}", self.at);
-                }
-            }
-            _ => world.barrier().unwrap(),
+            Collective::AllGatherV => self.lengths(),
+            _ => self.run(Call::barrier()),
         }
     }
 }
@@ -187,7 +275,6 @@ fn run_all(world: &World) {
                     algorithm,
                     segment_bytes,
                 };
-                world.set_choice(Some(choice)).unwrap();
                 for in_order in [false, true] {
                     call += 1;
                     let at = format!(
@@ -196,7 +283,12 @@ fn run_all(world: &World) {
                         world.rank(),
                         world.size()
                     );
-                    let run = Run { world, call, at };
+                    let run = Run {
+                        world,
+                        choice,
+                        call,
+                        at,
+                    };
                     run.vectors(collective, in_order);
                     run.blocks(collective);
                 }
@@ -257,7 +349,9 @@ fn different_preferences_are_found_at_init() {
 #[test]
 fn predictions_hold_the_choice() {
     ranks(&config(3, TCP), |world| {
-        let question = world.question(Collective::AllReduce, 1 << 20).unwrap();
+        let question = world
+            .question(Collective::AllReduce, 1 << 20, Some((DType::F32, Op::Sum)))
+            .unwrap();
         let predictions = world.explain(question).unwrap();
         assert!(predictions.len() > 3);
         assert_eq!(predictions.iter().filter(|one| one.is_chosen).count(), 1);

@@ -39,13 +39,13 @@ pub(crate) struct Arguments {
     #[arg(skip = Test::AllReduce)]
     pub(crate) test: Test,
     /// Smallest size in bytes
-    #[arg(short = 'b', long = "minbytes", value_name = "SIZE", default_value = "32M", value_parser = parse_size)]
+    #[arg(short = 'b', allow_negative_numbers = true, long = "minbytes", value_name = "SIZE", default_value = "32M", value_parser = parse_size)]
     pub(crate) bytes_min: u64,
     /// Largest size in bytes
-    #[arg(short = 'e', long = "maxbytes", value_name = "SIZE", default_value = "32M", value_parser = parse_size)]
+    #[arg(short = 'e', allow_negative_numbers = true, long = "maxbytes", value_name = "SIZE", default_value = "32M", value_parser = parse_size)]
     pub(crate) bytes_max: u64,
     /// Step between sizes, where no factor is given
-    #[arg(short = 'i', long = "stepbytes", value_name = "SIZE", default_value = "1M", value_parser = parse_size)]
+    #[arg(short = 'i', allow_negative_numbers = true, long = "stepbytes", value_name = "SIZE", default_value = "1M", value_parser = parse_size)]
     pub(crate) step_bytes: u64,
     /// Each size is the one before times this
     #[arg(short = 'f', long = "stepfactor", value_name = "N", value_parser = clap::value_parser!(u64).range(2..))]

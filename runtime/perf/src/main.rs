@@ -29,9 +29,9 @@ mod types;
 use arguments::Arguments;
 use measure::Bench;
 use report::{Report, Verdict};
-use rlaunch_runtime::{Error, World};
+use rlaunch_runtime::{Config, Error, World};
 use split::Split;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use tune::Explainer;
@@ -50,7 +50,12 @@ fn main() -> ExitCode {
             Err(error) => fail(&error),
         };
     }
-    let arguments = Arguments::read(std::env::args_os()).unwrap_or_else(|error| error.exit());
+    let arguments = match Arguments::read(std::env::args_os()) {
+        Ok(arguments) => arguments,
+        // Once is enough.
+        Err(error) if is_further_rank() => return ExitCode::from(error.exit_code() as u8),
+        Err(error) => error.exit(),
+    };
     match run(&arguments) {
         Ok(Verdict::Good) => ExitCode::SUCCESS,
         Ok(Verdict::Bad) => ExitCode::from(EXIT_BAD),
@@ -58,8 +63,15 @@ fn main() -> ExitCode {
     }
 }
 
+/// By whatever launcher: another rank says the same.
+fn is_further_rank() -> bool {
+    Config::from_environment().is_ok_and(|config| config.rank > 0)
+}
+
 fn fail(error: &Failure) -> ExitCode {
-    eprintln!("rperf: {error}");
+    if !matches!(error, Failure::SaidByRank0) {
+        eprintln!("rperf: {error}");
+    }
     match error {
         Failure::Runtime(Error::Timeout { .. }) => ExitCode::from(EXIT_TIMEOUT),
         _ => ExitCode::FAILURE,
@@ -83,6 +95,8 @@ enum Failure {
     },
     #[error(transparent)]
     Plot(#[from] plot::PlotError),
+    #[error("see rank 0")]
+    SaidByRank0,
 }
 
 /// What a rank alone and all ranks can find wrong before the first call.
@@ -106,6 +120,7 @@ fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
         group.set_timeout(Some(Duration::from_secs(seconds.into())))?;
     }
     check_world(arguments, group.size())?;
+    check_files(&world, arguments)?;
     if let Some(file) = &arguments.tune {
         let mut bench = Bench::new(&world, group.clone(), arguments)?;
         tune::tune(&group, arguments, &mut bench, file)?;
@@ -115,7 +130,7 @@ fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     }
     let mut report = Report::begin(&world, (&group, color), arguments, wanted_gbps)?;
     if arguments.explain {
-        report.explain_with(Explainer::new(&group, arguments.test, read)?);
+        report.explain_with(Explainer::new(group.clone(), arguments.test)?);
     }
     measure(&world, group, arguments, &mut report)?;
     let verdict = report.end(&world)?;
@@ -154,6 +169,37 @@ fn check_world(arguments: &Arguments, size: u32) -> Result<(), Failure> {
         )));
     }
     Ok(())
+}
+
+/// What rank 0 will write it can write: better known now than after the run. Called by all ranks.
+fn check_files(world: &World, arguments: &Arguments) -> Result<(), Failure> {
+    let files = [&arguments.output_file, &arguments.plot];
+    let mut refusal = None;
+    if world.rank() == 0 {
+        refusal = files.into_iter().flatten().find_map(|file| {
+            let source = try_to_create_beside(file).err()?;
+            let path = file.clone();
+            Some(Failure::File { path, source })
+        });
+    }
+    if files.iter().all(|file| file.is_none()) {
+        return Ok(());
+    }
+    let mut is_refused = [u8::from(refusal.is_some())];
+    world.broadcast(&mut is_refused, 0)?;
+    match (is_refused, refusal) {
+        ([0], _) => Ok(()),
+        (_, refusal) => Err(refusal.unwrap_or(Failure::SaidByRank0)),
+    }
+}
+
+fn try_to_create_beside(file: &Path) -> std::io::Result<()> {
+    let probe = file.with_file_name(format!(".rperf-{}", std::process::id()));
+    std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&probe)?;
+    std::fs::remove_file(probe)
 }
 
 fn wanted_bandwidth(read: impl Fn(&str) -> Option<String>) -> Result<Option<f64>, Failure> {

@@ -10,9 +10,8 @@ use crate::calls::Kind;
 use crate::measure::Bench;
 use crate::report::Row;
 use crate::test::Test;
-use rlaunch_runtime::Communicator;
-use rlaunch_schedule::select::{Costs, Measurement, Preference, Selector, Tuning};
-use rlaunch_schedule::{Question, Shape};
+use rlaunch_runtime::{Communicator, Costs, Error, Measurement, Question, Tuning};
+use rlaunch_schedule::Selector;
 use rlaunch_wire::{Collective, DType, Op};
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -54,14 +53,16 @@ pub(crate) fn tune(
         let opened = OpenOptions::new().write(true).create_new(true).open(file);
         out = Some(opened.map_err(|source| named(file, source))?);
     }
-    let all = Selector::new(Tuning::default(), Preference::default());
+    let all = Selector::default();
     let mut measurements = Vec::new();
     for test in TUNED {
         for bytes in arguments.tuned_sizes() {
             let count = test.count(bytes, DTYPE.size_bytes(), shape.world);
-            let Some(question) = question(test, count, DTYPE, shape).filter(|_| count > 0) else {
+            let asked = asked(test, count, DTYPE, shape.world).filter(|_| count > 0);
+            let Some((collective, bytes_of_all)) = asked else {
                 continue;
             };
+            let question = Question::new(collective, bytes_of_all, shape);
             for prediction in all.explain(question) {
                 let kind = Kind {
                     test,
@@ -103,66 +104,45 @@ fn named(path: &Path, source: io::Error) -> Failure {
     }
 }
 
-/// The choice that the runtime makes for a call of this test.
-fn question(test: Test, count: usize, dtype: DType, shape: Shape) -> Option<Question> {
+/// What a call of this test is to the runtime, and its bytes; `None` for what is no single one.
+fn asked(test: Test, count: usize, dtype: DType, world: u32) -> Option<(Collective, usize)> {
     let collective = test.collective()?;
     let bytes = match collective {
         Collective::AllToAllV | Collective::Barrier => 0,
-        _ => test.size_elements(count, shape.world) * dtype.size_bytes(),
+        _ => test.size_elements(count, world) * dtype.size_bytes(),
     };
-    Some(Question {
-        collective,
-        bytes,
-        shape,
-        in_order: false,
-    })
+    Some((collective, bytes))
 }
 
-/// The selection as the runtime makes it, with the user's table and preference.
+/// Asks the runtime how it chooses.
 pub(crate) struct Explainer {
-    selector: Selector,
-    shape: Shape,
+    group: Communicator,
+    shares_memory: bool,
     test: Test,
 }
 
 impl Explainer {
-    pub(crate) fn new(
-        group: &Communicator,
-        test: Test,
-        read: impl Fn(&str) -> Option<String>,
-    ) -> Result<Self, Failure> {
-        let wrong = |name: &str, error: String| Failure::Argument(format!("{name}: {error}"));
-        let preference = match read("RLAUNCH_ALGO") {
-            None => Preference::default(),
-            Some(text) => text
-                .parse()
-                .map_err(|error| wrong("RLAUNCH_ALGO", format!("{error}")))?,
-        };
-        let tuning = match read("RLAUNCH_TUNE_FILE") {
-            None => Tuning::default(),
-            Some(file) => {
-                let text = std::fs::read_to_string(&file)
-                    .map_err(|source| named(Path::new(&file), source))?;
-                Tuning::from_text(&text).map_err(|error| wrong(&file, error.to_string()))?
-            }
-        };
+    pub(crate) fn new(group: Communicator, test: Test) -> Result<Self, Error> {
         Ok(Self {
-            selector: Selector::new(tuning, preference),
-            shape: group.shape()?,
+            shares_memory: group.shape()?.hosts == 1,
+            group,
             test,
         })
     }
 
     /// Lines below a row.
-    pub(crate) fn explain(&self, row: &Row) -> String {
-        if self.shape.hosts == 1 {
-            return "#   straight over shared memory: no algorithm to choose\n".into();
+    pub(crate) fn explain(&self, row: &Row) -> Result<String, Error> {
+        if self.shares_memory {
+            return Ok("#   straight over shared memory: no algorithm to choose\n".into());
         }
-        let question = question(self.test, row.count as usize, row.dtype, self.shape);
-        let Some(question) = question else {
-            return "#   sends and receives: no algorithm to choose\n".into();
+        let asked = asked(self.test, row.count as usize, row.dtype, self.group.size());
+        let Some((collective, bytes)) = asked else {
+            return Ok("#   sends and receives: no algorithm to choose\n".into());
         };
-        let lines = self.selector.explain(question).into_iter().map(|one| {
+        let reduction = row.op.map(|op| (row.dtype, op));
+        let question = self.group.question(collective, bytes, reduction)?;
+        let predictions = self.group.explain(question)?;
+        let lines = predictions.into_iter().map(|one| {
             let predicted_us = one.picoseconds as f64 / 1e6;
             let mark = match (one.is_chosen, one.is_allowed) {
                 (true, _) => format!(", measured {:.1} us", row.out_of_place.time_us),
@@ -170,13 +150,18 @@ impl Explainer {
                 (false, false) => ", not allowed".to_owned(),
             };
             format!(
-                "#   {} {:<18} segments of {:>7} B: predicted {predicted_us:.1} us{mark}\n",
+                "#   {} {:<18} segments of {:>7} B{}: predicted {predicted_us:.1} us{mark}\n",
                 if one.is_chosen { '>' } else { ' ' },
                 one.choice.algorithm.name(),
-                one.choice.segment_bytes
+                one.choice.segment_bytes,
+                if question.is_widened_by(one.choice.algorithm) {
+                    " as float32"
+                } else {
+                    ""
+                },
             )
         });
-        lines.collect()
+        Ok(lines.collect())
     }
 }
 
@@ -186,12 +171,7 @@ mod tests {
 
     #[test]
     fn questions_count_the_bytes_of_all_parts() {
-        let shape = Shape {
-            world: 4,
-            hosts: 2,
-            lanes: 2,
-        };
-        let bytes = |test| question(test, 10, DType::F32, shape).map(|one| one.bytes);
+        let bytes = |test| asked(test, 10, DType::F32, 4).map(|(_, bytes)| bytes);
         assert_eq!(bytes(Test::AllReduce), Some(40));
         assert_eq!(bytes(Test::AllGather), Some(160));
         assert_eq!(bytes(Test::Scatter), Some(160));

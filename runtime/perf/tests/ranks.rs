@@ -203,3 +203,45 @@ fn saved_runs_are_drawn() {
     let text = std::fs::read_to_string(svg).unwrap();
     assert!(text.contains("mine: all_reduce, 2 ranks"), "{text}");
 }
+
+/// A mistake is told once, by rank 0, and before anything is measured.
+#[test]
+fn a_file_that_cannot_be_written_is_refused_at_once() {
+    for flag in ["-J", "--plot"] {
+        let name = match flag {
+            "-J" => "/nowhere/out.json",
+            _ => "/nowhere/out.svg",
+        };
+        let words = ["all_reduce", "-b", "8", "-e", "8", "-n", "2", flag, name];
+        let outputs = run(2, &words, &[]);
+        let text = error(&outputs[0]);
+        assert!(
+            text.contains("/nowhere/out") && text.contains("No such file"),
+            "{text}"
+        );
+        for output in &outputs {
+            assert_eq!(output.status.code(), Some(1));
+        }
+        let table = out(&outputs[0]);
+        assert!(!table.contains("Out of bounds"), "{table}");
+        assert_eq!(error(&outputs[1]), "", "only rank 0 speaks");
+    }
+}
+
+#[test]
+fn a_wrong_command_line_is_told_once() {
+    for (words, wrong) in [
+        (["all_reduce", "-b", "-8"], "'-8'"),
+        (["all_reduce", "-q", "1"], "'-q'"),
+    ] {
+        let outputs = run(2, &words, &[]);
+        for output in &outputs {
+            assert_eq!(output.status.code(), Some(2));
+        }
+        let text = error(&outputs[0]);
+        assert!(text.contains(wrong), "{text}");
+        assert_eq!(error(&outputs[1]), "", "only rank 0 speaks");
+    }
+    let text = error(&run(1, &["all_reduce", "-b", "-8"], &[])[0]);
+    assert!(text.contains("`-8` is no size"), "{text}");
+}

@@ -13,6 +13,7 @@
 pub mod algorithms;
 pub mod builder;
 pub mod checker;
+mod fold;
 mod hosts;
 mod layout;
 mod order;
@@ -23,12 +24,13 @@ pub mod spec;
 pub use algorithms::{Algorithm, UnknownAlgorithm, program};
 pub use builder::ProgramBuilder;
 pub use checker::{Violation, check};
+pub use fold::Fold;
 pub use hosts::Hosts;
 pub use layout::{Layout, chunk_range};
 pub use order::Order;
 pub use program::{Action, Buffer, Program, Slice, Step};
 pub use select::{
-    Choice, Costs, Measurement, Prediction, Preference, PreferenceError, Question, Selector, Shape,
-    Tuning, TuningError,
+    Choice, Costs, Measurement, Numbers, Prediction, Preference, PreferenceError, Question,
+    Selector, Shape, Tuning, TuningError,
 };
 pub use spec::{Spec, reduces};

@@ -16,7 +16,7 @@
 //! part `r` is the block of rank `r`. The v-variants differ only in lengths, which a
 //! [`crate::Layout`] tells at run time.
 
-use crate::{Algorithm, Buffer, Hosts};
+use crate::{Algorithm, Buffer, Fold, Hosts};
 use rlaunch_wire::Collective;
 
 /// What all ranks of one collective call agree on, as far as programs depend on it.
@@ -61,6 +61,11 @@ impl Spec {
 
     pub fn with_order(self, in_order: bool) -> Self {
         Self { in_order, ..self }
+    }
+
+    /// As [`Algorithm::folds`] says of such a fold.
+    pub fn with_fold(self, fold: Fold) -> Self {
+        self.with_order(fold != Fold::Any)
     }
 
     pub fn with_hosts(self, hosts: Hosts) -> Self {

@@ -96,6 +96,12 @@ impl DType {
         }
     }
 
+    /// Floats of 16 and 8 bits, which are computed in binary32.
+    #[inline]
+    pub const fn is_small_float(self) -> bool {
+        matches!(self, Self::F16 | Self::BF16 | Self::F8E4M3 | Self::F8E5M2)
+    }
+
     #[inline]
     pub const fn kind(self) -> Kind {
         match self {
@@ -114,6 +120,12 @@ impl Op {
     /// Whether elements of this type can be reduced so. [`Op::refusal`] says why not.
     pub const fn serves(self, dtype: DType) -> bool {
         self.refusal(dtype).is_none()
+    }
+
+    /// Whether its results on floats have to be rounded, so that how often counts.
+    #[inline]
+    pub const fn rounds(self) -> bool {
+        matches!(self, Self::Sum | Self::Prod | Self::Avg | Self::PremulSum)
     }
 
     /// Why this operation has no meaning for elements of `dtype`; `None` where it has one.

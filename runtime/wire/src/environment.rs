@@ -44,6 +44,10 @@ pub const RLAUNCH_HOST_ID: &str = "RLAUNCH_HOST_ID";
 pub const RLAUNCH_ALGO: &str = "RLAUNCH_ALGO";
 /// File that `rperf --tune` wrote, from which algorithms are chosen.
 pub const RLAUNCH_TUNE_FILE: &str = "RLAUNCH_TUNE_FILE";
+/// `1`: partial sums of 16- and 8-bit floats travel as binary32, so that they are rounded once.
+pub const RLAUNCH_PRECISE: &str = "RLAUNCH_PRECISE";
+/// `1`: contributions are combined in the order of ranks, one after the other, whatever the way.
+pub const RLAUNCH_DETERMINISTIC: &str = "RLAUNCH_DETERMINISTIC";
 /// Interfaces for data: beginnings of names, `=name`, networks, or `^` and what not to use.
 pub const RLAUNCH_SOCKET_IFNAME: &str = "RLAUNCH_SOCKET_IFNAME";
 /// The same in others' words; ours goes before.

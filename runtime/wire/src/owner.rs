@@ -131,7 +131,7 @@ const TASK_PREFIXES: [&str; 4] = [
 ];
 
 /// The user's own settings of our runtime: they go to every rank.
-const RUNTIME_SETTINGS: [&str; 10] = [
+const RUNTIME_SETTINGS: [&str; 12] = [
     name::RLAUNCH_SOCKET_IFNAME,
     name::RLAUNCH_SOCKET_FAMILY,
     name::RLAUNCH_PORT_RANGE,
@@ -141,6 +141,8 @@ const RUNTIME_SETTINGS: [&str; 10] = [
     name::RLAUNCH_TRANSPORT,
     name::RLAUNCH_ALGO,
     name::RLAUNCH_TUNE_FILE,
+    name::RLAUNCH_PRECISE,
+    name::RLAUNCH_DETERMINISTIC,
     name::RLAUNCH_HOST_ID,
 ];
 

@@ -145,7 +145,8 @@ impl Communicator {
             None => Ok(()),
             Some(other) => Err(Error::Argument(format!(
                 "rank {other} of this communicator chooses algorithms by another table than rank \
-                 {}; set RLAUNCH_ALGO and the tuning file alike on all ranks",
+                 {}; set RLAUNCH_ALGO, RLAUNCH_TUNE_FILE, RLAUNCH_PRECISE \
+                 and RLAUNCH_DETERMINISTIC alike on all ranks",
                 self.rank()
             ))),
         }
@@ -168,12 +169,13 @@ impl Core {
             .collect()
     }
 
-    /// Makes the team of this host's members, if this rank is the lowest of at least two. Without
-    /// memory for it messages serve.
+    /// Makes the team of the members, if all are of this host and this rank is the lowest of at least
+    /// two. Without memory for it messages serve.
     fn make_team(&self, ranks: &[u32]) -> Option<Team> {
         let near = self.near_of(ranks);
         let (first, others) = near.split_first()?;
-        if ranks[*first as usize] != self.rank || others.is_empty() {
+        let are_all_near = near.len() == ranks.len();
+        if !are_all_near || ranks[*first as usize] != self.rank || others.is_empty() {
             return None;
         }
         let locals = self.locals_of(ranks, &near)?;
@@ -214,7 +216,6 @@ impl Core {
             team,
             near,
             hosts,
-            places,
             ranks,
         };
         let shared = std::sync::Arc::new(Shared::new(id, self.epoch));

@@ -8,7 +8,7 @@
 //!
 //! Elements are reduced straight from where the transport has them, in the operand order that the
 //! program says; floats of 16 and 8 bits are rounded once per hop, and once where many operands meet.
-//! An average is a sum here: who calls finishes it.
+//! An average is made where all operands meet, else it is a sum that who calls finishes.
 
 mod plan;
 mod reducer;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use rlaunch_device::NONTEMPORAL_WORTH_BYTES;
 use rlaunch_schedule::{Action, Buffer, Layout, Order, Slice};
 use rlaunch_transport::{Header, Incoming, Kind, Outgoing, Progress, Sink};
-use rlaunch_wire::Descriptor;
+use rlaunch_wire::{DType, Descriptor};
 
 use crate::Error;
 use crate::core::Core;
@@ -35,6 +35,8 @@ pub(crate) struct Task {
     pub(crate) layout: Layout,
     pub(crate) segment_bytes: usize,
     pub(crate) descriptor: Descriptor,
+    /// Of the elements that travel.
+    pub(crate) dtype: DType,
     /// Where the collective reduces.
     pub(crate) reducer: Option<Reducer>,
     /// World rank of each rank in the program.
@@ -81,16 +83,16 @@ impl Interpreter {
     /// The buffers are valid for the elements that the layout names until the operation is done or
     /// ended. They are apart, or in place as the collective allows; in an all_to_all they are apart.
     pub(crate) unsafe fn new(core: &mut Core, task: Task) -> Self {
-        let (program, size) = (&task.plan.program, task.descriptor.dtype.size_bytes());
+        let (program, size) = (&task.plan.program, task.dtype.size_bytes());
         let segments = program.segments(&task.layout, size, task.segment_bytes);
         let scratch_bytes = task.layout.scratch_count(program, segments) * size;
-        let mut scratch = std::mem::take(&mut core.scratch);
+        let mut scratch = std::mem::take(&mut core.spare.scratch);
         if scratch.capacity() * 8 < scratch_bytes {
             // Not grown in place: what it holds is of no use.
             scratch = Vec::with_capacity(scratch_bytes.div_ceil(8));
         }
         let remaining = segments * program.steps.len();
-        let mut done = std::mem::take(&mut core.done);
+        let mut done = std::mem::take(&mut core.spare.done);
         done.clear();
         done.resize(remaining, false);
         let lanes = task.plan.lanes.iter().map(|_| Lane::default()).collect();
@@ -117,7 +119,7 @@ impl Interpreter {
             Buffer::Output => self.task.output,
             Buffer::Scratch => self.scratch.as_mut_ptr().cast(),
         };
-        let size = self.task.descriptor.dtype.size_bytes();
+        let size = self.task.dtype.size_bytes();
         // wrapping_add: a buffer without elements may have no base.
         (base.wrapping_add(range.start * size), range.len())
     }
@@ -182,7 +184,7 @@ impl Interpreter {
         let (payload, count) = self.place(from, segment);
         let header = Header {
             descriptor: self.task.descriptor,
-            length_bytes: (count * self.task.descriptor.dtype.size_bytes()) as u64,
+            length_bytes: (count * self.task.dtype.size_bytes()) as u64,
             tag: 0,
             kind: Kind::Collective,
         };
@@ -235,7 +237,7 @@ impl Interpreter {
         let action = &plan.program.steps[step as usize].action;
         let to = action.writes().expect("a receive writes");
         let (to, count) = self.place(to, segment);
-        let bytes = count * self.task.descriptor.dtype.size_bytes();
+        let bytes = count * self.task.dtype.size_bytes();
         if header.length_bytes != bytes as u64 {
             return Err(self.other_length(core, self.peer(lane), header.length_bytes, count));
         }
@@ -347,7 +349,7 @@ impl Interpreter {
         let mut at = 0;
         while at < self.local.len() {
             let (step, mut segment) = self.local[at];
-            while segment < self.order.segments && self.is_ready(segment, step) {
+            if segment < self.order.segments && self.is_ready(segment, step) {
                 self.compute(segment, step);
                 self.complete(segment, step);
                 segment += 1;
@@ -369,7 +371,7 @@ impl Interpreter {
             Action::Copy { from, to } => {
                 let ((from, _), (to, count)) =
                     (self.place(*from, segment), self.place(*to, segment));
-                let bytes = count * self.task.descriptor.dtype.size_bytes();
+                let bytes = count * self.task.dtype.size_bytes();
                 if from != to && bytes > 0 {
                     // SAFETY: both lie in buffers that `new`'s caller vouched for, or the scratch.
                     unsafe { std::ptr::copy(from, to, bytes) };
@@ -395,7 +397,7 @@ impl Operation for Interpreter {
     }
 
     fn poll(&mut self, core: &mut Core) -> Result<Progress, Error> {
-        let mut moved = self.poll_local();
+        let mut moved = false;
         for lane in 0..self.lanes.len() {
             moved |= self.poll_send(core, lane)?;
             moved |= self.poll_recv(core, lane)?;
@@ -441,7 +443,7 @@ impl Operation for Interpreter {
             let (outgoing, incoming) = (state.outgoing.take(), state.incoming.take());
             core.give_up(peer, &self.task.descriptor, outgoing, incoming);
         }
-        core.done = std::mem::take(&mut self.done);
-        core.scratch = std::mem::take(&mut self.scratch);
+        core.spare.done = std::mem::take(&mut self.done);
+        core.spare.scratch = std::mem::take(&mut self.scratch);
     }
 }

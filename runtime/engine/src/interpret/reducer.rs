@@ -62,11 +62,17 @@ impl Reducer {
         (user.function)(to, right, count);
     }
 
-    /// `to = inputs[0] op inputs[1] op …`.
+    /// `to = inputs[0] op inputs[1] op …`; an average takes the contributions of all ranks at once.
     ///
     /// # Safety
     /// As [`Reducer::combine`], for all inputs, of which there is at least one.
     pub(super) unsafe fn combine_all(&self, to: *mut u8, inputs: &[*const u8], count: usize) {
+        if self.op == Op::Avg {
+            let ranks = inputs.len() as u32;
+            // SAFETY: as the caller vouches.
+            unsafe { rlaunch_device::average_many_raw(self.dtype, to, inputs, count, ranks) };
+            return;
+        }
         if self.user.is_none() {
             // SAFETY: as the caller vouches.
             unsafe { rlaunch_device::reduce_many_raw(self.dtype, self.op, to, inputs, count) };

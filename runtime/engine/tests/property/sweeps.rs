@@ -1,10 +1,10 @@
 //! The sweeps.
 
 use rlaunch_runtime::config::Transports;
-use rlaunch_runtime::{Call, Collective, Config, DType, Op, World};
+use rlaunch_runtime::{Call, Collective, Config, DType, Numbers, Op, World};
 
 use crate::cases::{Case, Memory, reductions};
-use crate::common::{BOTH, SHM, TCP, config, ranks};
+use crate::common::{BOTH, SHM, TCP, config, ranks, ranks_with};
 use crate::cover::covering;
 use crate::run::check;
 
@@ -14,8 +14,12 @@ fn all(transports: Transports, world_size: u32, cases: &[Case]) {
 }
 
 fn all_in(config: &Config, cases: &[Case]) {
+    all_with(config, |config| config, cases);
+}
+
+fn all_with(config: &Config, change: impl Fn(Config) -> Config, cases: &[Case]) {
     let (transports, algorithm) = (config.transports, &config.algorithm);
-    let failures: Vec<Option<String>> = ranks(config, |world: World| {
+    let failures: Vec<Option<String>> = ranks_with(config, change, |world: World| {
         let outcome = cases.iter().find_map(|case| {
             check(&world, case)
                 .err()
@@ -106,6 +110,33 @@ fn covering_array_over_tcp() {
 #[test]
 fn covering_array_over_what_is_found() {
     covered(BOTH, 3);
+}
+
+/// The same where ranks lie on two hosts, one after the other or in turn, or on hosts of three sizes; and
+/// with what users can ask of the numbers, which changes no exact result.
+#[test]
+fn covering_array_between_hosts() {
+    let cases = covering(&WORLDS, &COUNTS, 5);
+    let placements: [&dyn Fn(u32, u32) -> u32; 3] = [
+        &|rank, world| rank / world.div_ceil(2),
+        &|rank, _| rank % 2,
+        &|rank, _| (rank + 1).ilog2(),
+    ];
+    for (number, (world_size, cases)) in WORLDS.iter().zip(&cases).enumerate() {
+        let place = placements[number % placements.len()];
+        let config = Config {
+            numbers: Numbers {
+                precise: number % 4 == 1,
+                deterministic: number % 4 == 3,
+            },
+            ..config(*world_size, BOTH)
+        };
+        let on_host = |config: Config| Config {
+            host_id: Some(format!("host {}", place(config.rank, config.world_size))),
+            ..config
+        };
+        all_with(&config, on_host, cases);
+    }
 }
 
 /// Whatever is chosen by cost, each algorithm by itself is right.

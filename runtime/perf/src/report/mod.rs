@@ -122,7 +122,8 @@ impl<'a> Report<'a> {
         }
         self.print(|report| table::row(&line, report.arguments, &utc_now()))?;
         if let Some(explainer) = &self.explainer {
-            self.print(|_| explainer.explain(&row))?;
+            let lines = explainer.explain(&row).map_err(io::Error::other)?;
+            self.print(|_| lines)?;
         }
         self.document.results.push(line);
         Ok(())

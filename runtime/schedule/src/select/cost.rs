@@ -7,6 +7,7 @@
 use super::work::{Work, segments, work};
 use super::{Choice, Question};
 use crate::Algorithm;
+use crate::spec::is_of_vectors;
 
 /// Time of messages between two ranks, in picoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -54,6 +55,9 @@ impl Default for Costs {
 /// with. Of 32 to 256 KiB, measured with two ranks from 1 to 64 MiB, shared memory liked 128 best
 /// at the long end and did not care elsewhere; TCP would take 256.
 const SEGMENT_BYTES: usize = 128 * 1024;
+/// The same between hosts, of blocks that are only passed on. A connection spreads a message over its
+/// sockets and begins the next when that is out; longer ones keep all sockets busy.
+const SEGMENT_BYTES_PASSED_ON: usize = 1 << 20;
 /// What pipelined algorithms choose from.
 const SEGMENT_POWERS: std::ops::Range<u32> = 13..21;
 
@@ -72,7 +76,17 @@ pub(super) fn amounts(question: Question, choice: Choice) -> Amounts {
     [steps, messages, bytes, reduced, copied]
 }
 
+fn usual_segment_bytes(question: Question) -> usize {
+    let collective = question.collective;
+    if question.shape.hosts > 1 && !crate::reduces(collective) && !is_of_vectors(collective) {
+        SEGMENT_BYTES_PASSED_ON
+    } else {
+        SEGMENT_BYTES
+    }
+}
+
 fn work_of(question: Question, choice: Choice) -> Work {
+    let question = question.as_carried_by(choice.algorithm);
     let segments = segments(question, choice.algorithm, choice.segment_bytes);
     work(question, choice.algorithm, segments)
 }
@@ -88,7 +102,7 @@ impl Costs {
             (choice, self.picoseconds(question, choice))
         };
         if segments(question, algorithm, 1) == 1 {
-            return with(SEGMENT_BYTES);
+            return with(usual_segment_bytes(question));
         }
         let all = SEGMENT_POWERS.map(|power| with(1 << power));
         all.min_by_key(|(_, time)| *time)

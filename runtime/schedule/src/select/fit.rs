@@ -7,6 +7,7 @@
 use super::cost::{Amounts, amounts};
 use super::tuning::Measured;
 use super::{Choice, Costs, Question, Tuning};
+use crate::Fold;
 use std::collections::BTreeMap;
 
 /// One call, measured under one algorithm.
@@ -72,7 +73,10 @@ fn fit(costs: &mut Costs, is_between: bool, rows: &[(Amounts, f64)]) {
 /// same as the next smaller one needs no entry.
 fn fastest(measurements: &[Measurement]) -> Vec<Measured> {
     let mut calls: BTreeMap<_, Vec<&Measurement>> = BTreeMap::new();
-    for one in measurements.iter().filter(|one| !one.question.in_order) {
+    for one in measurements
+        .iter()
+        .filter(|one| one.question.fold == Fold::Any)
+    {
         let Question {
             collective,
             bytes,

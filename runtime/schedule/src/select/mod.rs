@@ -8,17 +8,19 @@
 
 mod cost;
 mod fit;
+mod numbers;
 mod preference;
 mod tuning;
 mod work;
 
 pub use cost::{Costs, Link};
 pub use fit::Measurement;
+pub use numbers::Numbers;
 pub use preference::{Preference, PreferenceError};
 pub use tuning::{Tuning, TuningError};
 
-use crate::{Algorithm, Hosts};
-use rlaunch_wire::Collective;
+use crate::{Algorithm, Fold, Hosts};
+use rlaunch_wire::{Collective, DType, Op};
 
 /// How the ranks of a communicator lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,8 +73,42 @@ pub struct Question {
     /// gather_v, scatter_v and all_to_all_v, which have one algorithm each; there it is 0.
     pub bytes: usize,
     pub shape: Shape,
-    /// The operation needs the order of ranks.
-    pub in_order: bool,
+    pub fold: Fold,
+    /// How many times longer an element is in a partial sum: 2 or 4 where floats of 16 or 8 bits are to
+    /// travel as binary32, which only algorithms that sum at once ([`Algorithm::sums_at_once`]) do
+    /// without; else 1.
+    pub widening: usize,
+}
+
+impl Question {
+    /// Of an operation that commutes, on elements that travel as they are.
+    pub fn new(collective: Collective, bytes: usize, shape: Shape) -> Self {
+        Self {
+            collective,
+            bytes,
+            shape,
+            fold: Fold::Any,
+            widening: 1,
+        }
+    }
+
+    /// Whether elements are longer on their way than in memory if `algorithm` carries them.
+    pub fn is_widened_by(&self, algorithm: Algorithm) -> bool {
+        self.widening > 1 && !algorithm.sums_at_once(self.collective)
+    }
+
+    /// The call that `algorithm` sees.
+    fn as_carried_by(self, algorithm: Algorithm) -> Self {
+        let times = if self.is_widened_by(algorithm) {
+            self.widening
+        } else {
+            1
+        };
+        Self {
+            bytes: self.bytes.saturating_mul(times),
+            ..self
+        }
+    }
 }
 
 /// How a call runs.
@@ -106,16 +142,34 @@ pub struct Prediction {
 pub struct Selector {
     tuning: Tuning,
     preference: Preference,
+    numbers: Numbers,
 }
 
 impl Selector {
     pub fn new(tuning: Tuning, preference: Preference) -> Self {
-        Self { tuning, preference }
+        Self {
+            tuning,
+            preference,
+            numbers: Numbers::default(),
+        }
     }
 
-    /// Whether the user wants anything of the choice.
-    pub fn has_preference(&self) -> bool {
-        !self.preference.is_default()
+    pub fn with_numbers(self, numbers: Numbers) -> Self {
+        Self { numbers, ..self }
+    }
+
+    /// What the choice for such a call depends on. `bytes` as in [`Question::bytes`]; `reduction` where
+    /// the collective reduces, and whether that commutes.
+    pub fn question(
+        &self,
+        collective: Collective,
+        bytes: usize,
+        shape: Shape,
+        reduction: Option<(DType, Op)>,
+        commutes: bool,
+    ) -> Question {
+        self.numbers
+            .question(collective, bytes, shape, reduction, commutes)
     }
 
     pub fn tuning(&self) -> &Tuning {
@@ -129,7 +183,10 @@ impl Selector {
     /// For `Send`, `Recv` and `Create`, which have no schedule.
     pub fn select(&self, question: Question) -> Choice {
         let is_allowed = |one| self.preference.allows(question.collective, one);
-        if let Some(choice) = self.tuning.measured(question, is_allowed) {
+        // What was measured did not widen.
+        if question.widening == 1
+            && let Some(choice) = self.tuning.measured(question, is_allowed)
+        {
             return choice;
         }
         let candidates = || {
@@ -176,10 +233,11 @@ impl Selector {
         predictions
     }
 
-    /// Equal where all choices are equal: a hash (FNV-1a, so the same in every build) of tuning and
-    /// preference.
+    /// Equal where all choices are equal: a hash (FNV-1a, so the same in every build) of tuning,
+    /// preference and numbers.
     pub fn fingerprint(&self) -> u64 {
-        let text = format!("{}{:?}", self.tuning.to_text(), self.preference);
+        let (preference, numbers) = (&self.preference, self.numbers);
+        let text = format!("{}{preference:?}{numbers:?}", self.tuning.to_text());
         text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         })
@@ -188,7 +246,7 @@ impl Selector {
 
 fn serves(algorithm: Algorithm, question: Question) -> bool {
     (algorithm != Algorithm::Hierarchical || question.shape.has_hierarchy())
-        && (!question.in_order || algorithm.keeps_order(question.collective))
+        && algorithm.folds(question.collective, question.fold)
 }
 
 #[cfg(test)]

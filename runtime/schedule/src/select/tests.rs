@@ -10,12 +10,7 @@ const HERE: Shape = Shape {
 };
 
 fn all_reduce(bytes: usize, shape: Shape) -> Question {
-    Question {
-        collective: Collective::AllReduce,
-        bytes,
-        shape,
-        in_order: false,
-    }
+    Question::new(Collective::AllReduce, bytes, shape)
 }
 
 /// What serves an all_reduce of one host.
@@ -60,16 +55,16 @@ fn every_call_has_a_choice() {
         }
         for world in [1, 2, 3, 8, 13, 1000] {
             for power in 0..40 {
-                for in_order in [false, true] {
+                for fold in [Fold::Any, Fold::InOrder, Fold::FromFirst] {
+                    let shape = Shape::of(&Hosts::new((0..world).map(|rank| rank % 3)));
                     let question = Question {
-                        collective,
-                        bytes: 1 << power,
-                        shape: Shape::of(&Hosts::new((0..world).map(|rank| rank % 3))),
-                        in_order,
+                        fold,
+                        widening: if power % 2 == 0 { 1 } else { 4 },
+                        ..Question::new(collective, 1 << power, shape)
                     };
                     let choice = selector.select(question);
                     assert!(choice.algorithm.serves(collective) && choice.segment_bytes > 0);
-                    assert!(!in_order || choice.algorithm.keeps_order(collective));
+                    assert!(choice.algorithm.folds(collective, fold));
                 }
             }
         }
@@ -84,7 +79,7 @@ fn a_preference_decides_where_it_can() {
         Algorithm::Ring
     );
     let in_order = Question {
-        in_order: true,
+        fold: Fold::InOrder,
         ..question
     };
     assert!(
@@ -111,6 +106,29 @@ fn an_explanation_holds_the_choice_and_is_sorted() {
         .iter()
         .find(|one| one.choice.algorithm == Algorithm::Tree);
     assert!(tree.is_some_and(|one| !one.is_allowed && !one.is_chosen));
+}
+
+/// Where elements would grow, what sums at once wins sooner.
+#[test]
+fn widening_counts_against_what_rounds_at_each_hop() {
+    let selector = Selector::default();
+    let shape = Shape::of_strangers(4);
+    let plain = Question::new(Collective::ReduceScatter, 1 << 20, shape);
+    let widened = Question {
+        widening: 2,
+        ..plain
+    };
+    let time = |question, algorithm| {
+        let predictions = selector.explain(question);
+        let found = predictions
+            .iter()
+            .find(|one| one.choice.algorithm == algorithm);
+        found.unwrap().picoseconds
+    };
+    assert!(time(widened, Algorithm::Ring) > time(plain, Algorithm::Ring));
+    let at_once = Algorithm::Pairwise;
+    assert_eq!(time(widened, at_once), time(plain, at_once));
+    assert_eq!(selector.select(widened).algorithm, at_once);
 }
 
 /// From calls that take what a known machine would need, its constants come back, and its choices.
@@ -247,12 +265,7 @@ fn the_model_counts_what_programs_do() {
             for algorithm in serving.filter(|one| *one != Algorithm::Hierarchical) {
                 let bytes = 48 * 1024;
                 let spec = Spec::new(collective, algorithm, world);
-                let question = Question {
-                    collective,
-                    bytes,
-                    shape: Shape::of_one_host(world),
-                    in_order: false,
-                };
+                let question = Question::new(collective, bytes, Shape::of_one_host(world));
                 let choice = Choice {
                     algorithm,
                     segment_bytes: bytes,
