@@ -10,10 +10,10 @@
 //! program says; floats of 16 and 8 bits are rounded once per hop, and once where many operands meet.
 //! An average is made where all operands meet, else it is a sum that who calls finishes.
 
+mod differences;
 mod plan;
 mod reducer;
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use rlaunch_device::NONTEMPORAL_WORTH_BYTES;
@@ -23,7 +23,6 @@ use rlaunch_wire::{DType, Descriptor};
 
 use crate::Error;
 use crate::core::Core;
-use crate::error::counts_differ;
 use crate::wait::{Awaited, Operation};
 pub(crate) use plan::Plan;
 pub(crate) use reducer::Reducer;
@@ -63,9 +62,6 @@ pub(crate) struct Interpreter {
 // SAFETY: the pointers are followed only in `poll`, for buffers that `new`'s caller vouched for,
 // whichever thread polls.
 unsafe impl Send for Interpreter {}
-
-/// Of a long list, the first ones are shown.
-const COUNTS_SHOWN_MAX: usize = 16;
 
 /// How far the messages with one peer are.
 #[derive(Debug, Default)]
@@ -264,52 +260,6 @@ impl Interpreter {
                 streaming: false,
             }
         }))
-    }
-
-    /// A message that is not as long as it must be.
-    fn other_length(&self, core: &Core, peer: u32, came_bytes: u64, due: usize) -> Error {
-        let call = self.task.descriptor;
-        let size = call.dtype.size_bytes() as u64;
-        if call.collective.has_counts() {
-            let differ = counts_differ(peer, came_bytes / size, core.rank, due as u64);
-            return core.mismatch(call, peer, call).detailed(differ);
-        }
-        Error::Connection {
-            peer: core.identity(peer),
-            cause: format!(
-                "a part of {came_bytes} bytes where {} are due; do all ranks set the same \
-                 RLAUNCH_ALGO and RLAUNCH_TUNE_FILE?",
-                due as u64 * size
-            ),
-        }
-    }
-
-    /// Says what this rank's counts are, where another's whole list differs.
-    fn with_counts(&self, core: &Core, error: Error) -> Error {
-        let Error::Mismatch { left, right, .. } = &error else {
-            return error;
-        };
-        let Layout::Ranges { input, output } = &self.task.layout else {
-            return error;
-        };
-        if !left.differs_in_counts_only(right) {
-            return error;
-        }
-        let whole = if input.len() > 1 { input } else { output };
-        let counts: Vec<usize> = whole
-            .iter()
-            .take(COUNTS_SHOWN_MAX)
-            .map(Range::len)
-            .collect();
-        let more = if whole.len() > counts.len() {
-            " …"
-        } else {
-            ""
-        };
-        error.detailed(format!(
-            "rank {} gives the counts {counts:?}{more}",
-            core.rank
-        ))
     }
 
     /// Reduces a payload that has come as a whole, where the operation asks for that.
