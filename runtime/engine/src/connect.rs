@@ -153,7 +153,6 @@ fn everyone(config: &Config, host_of: &[u32], team: Option<Team>) -> Members {
             .collect(),
         team,
         hosts: host_of.to_vec(),
-        // Every host's team was made when its memory was.
     }
 }
 
