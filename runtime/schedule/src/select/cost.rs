@@ -115,14 +115,19 @@ impl Costs {
         work.saturating_add(self.inside_picoseconds(question, choice))
     }
 
-    /// The part of a hierarchy's time that is spent inside hosts.
+    /// The part of a hierarchy's time that is spent inside hosts alone. Its stages overlap: bytes move
+    /// inside while others are between hosts, so only what takes longer inside is added.
     pub(super) fn inside_picoseconds(&self, question: Question, choice: Choice) -> u128 {
+        let Work { inside, bytes, .. } = work_of(question, choice);
         let Link {
             latency,
             message,
             byte,
         } = self.inside;
-        sum(work_of(question, choice).inside, [latency, message, byte])
+        let [steps, messages, bytes_inside] = inside;
+        let meanwhile = sum([bytes], [self.between.byte]);
+        let moving = sum([bytes_inside], [byte]).saturating_sub(meanwhile);
+        sum([steps, messages], [latency, message]).saturating_add(moving)
     }
 
     pub(super) fn constants(&self, is_between: bool) -> [u64; 5] {

@@ -108,6 +108,27 @@ fn an_explanation_holds_the_choice_and_is_sorted() {
     assert!(tree.is_some_and(|one| !one.is_allowed && !one.is_chosen));
 }
 
+/// What is long crosses the network once where hosts have several ranks.
+#[test]
+fn long_calls_between_hosts_go_in_lanes() {
+    let selector = Selector::default();
+    for per_host in [2, 4, 8] {
+        let shape = Shape::of(&Hosts::blocks(2 * per_host, per_host));
+        let chosen = |collective| {
+            let question = Question::new(collective, 16 << 20, shape);
+            selector.select(question).algorithm
+        };
+        for collective in [Collective::AllGather, Collective::ReduceScatter] {
+            let chosen = chosen(collective);
+            assert_eq!(chosen, Algorithm::Hierarchical, "{collective}, {per_host}");
+        }
+        // A chain of ranks placed host after host crosses it once as well.
+        let chosen = chosen(Collective::Reduce);
+        let crosses_once = [Algorithm::Hierarchical, Algorithm::Chain];
+        assert!(crosses_once.contains(&chosen), "{chosen}, {per_host}");
+    }
+}
+
 /// Where elements would grow, what sums at once wins sooner.
 #[test]
 fn widening_counts_against_what_rounds_at_each_hop() {

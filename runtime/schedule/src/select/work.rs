@@ -114,6 +114,8 @@ impl Call {
             (Algorithm::Bruck, Collective::AllToAll) => per_host * self.bytes * self.rounds / 2,
             (Algorithm::HalvingDoubling | Algorithm::Bruck, _) => per_host * remote,
             (Algorithm::Pairwise, _) => self.turns() * per_host * remote,
+            // Measured with two ranks on each of two hosts: half as much again as the vector.
+            (Algorithm::Tree, _) if per_host > 1 => self.turns() * self.bytes * 3 / 2,
             _ => 0,
         }
     }
