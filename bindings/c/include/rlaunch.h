@@ -124,6 +124,9 @@ typedef enum {
   RL_MAXLOC = 13,
 } rl_op;
 
+/** Memory that the ranks of a host read in place. */
+typedef struct rl_buffer rl_buffer;
+
 /**
  * A group of ranks that call together. Ranks count within it. Made by rl_comm_split and its like,
  * and freed by rl_comm_free; the world's own is rl_world_comm.
@@ -806,6 +809,19 @@ int rl_op_create(rl_reduce_function function, void *context, int commutative, in
  * context points to must outlive them.
  */
 int rl_op_free(int op);
+
+/**
+ * Allocates memory that the ranks of this host read without a copy between: calls on it, or on any
+ * part of it, are faster there. Any rank may ask for some at any time. The memory is zero, aligned
+ * for every type, and stays valid after rl_finalize. Where no memory is shared it is plain memory.
+ */
+int rl_buffer_allocate(const rl_comm *comm, uint64_t bytes, rl_buffer **buffer);
+
+/** Where its memory is; NULL for a NULL buffer, with rl_last_error. */
+void *rl_buffer_data(rl_buffer *buffer);
+
+/** Frees the memory; no call may be under way on it. NULL is no error. */
+int rl_buffer_free(rl_buffer *buffer);
 
 #ifdef __cplusplus
 }  // extern "C"

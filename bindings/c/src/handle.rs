@@ -2,7 +2,7 @@
 //! refused.
 
 use crate::error::Failure;
-use rlaunch_runtime::{Communicator, Persistent, Request, Status, World};
+use rlaunch_runtime::{Communicator, Persistent, Request, SharedBuffer, Status, World};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The job, seen by one of its ranks.
@@ -30,6 +30,12 @@ pub struct rl_request {
     pub(crate) status: Status,
 }
 
+/// Memory that the ranks of a host read in place.
+pub struct rl_buffer {
+    tag: Tag,
+    pub(crate) memory: SharedBuffer<u8>,
+}
+
 /// The first words of each object. Zero once it is freed.
 pub(crate) struct Tag(AtomicU64);
 
@@ -54,6 +60,7 @@ tagged! {
     rl_world: b"rl_world", "an rl_world from rl_init";
     rl_comm: b"rl_comm\0", "an rl_comm";
     rl_request: b"rl_reque", "an rl_request";
+    rl_buffer: b"rl_buffe", "an rl_buffer";
 }
 
 impl Tag {
@@ -93,6 +100,15 @@ impl rl_request {
             prepared,
             under_way,
             status: Status::default(),
+        }
+    }
+}
+
+impl rl_buffer {
+    pub(crate) fn new(memory: SharedBuffer<u8>) -> Self {
+        Self {
+            tag: Tag::of::<Self>(),
+            memory,
         }
     }
 }

@@ -20,6 +20,7 @@
 #![allow(non_camel_case_types, reason = "the types carry their C names")]
 #![allow(clippy::missing_safety_doc, reason = "one contract for all, above")]
 
+pub mod buffer;
 pub mod codes;
 pub mod collectives;
 pub mod comm;

@@ -219,6 +219,11 @@ fn point_to_point() {
 }
 
 #[test]
+fn buffers() {
+    all_well("buffers", &[1, 2, 3]);
+}
+
+#[test]
 fn communicators() {
     all_well("communicators", &[1, 2, 3]);
 }

@@ -36,6 +36,7 @@ from rlaunch._point import Status
 from rlaunch._records import FlightRecorder
 from rlaunch._rlaunch import (
     Communicator,
+    Memory,
     Operation,
     Persistent,
     Request,
@@ -64,12 +65,12 @@ __all__ = [
     "PROD", "SUM", "ANY_SOURCE", "ANY_TAG", "__version__", "AbortedError", "ConnectionError",
     "Error", "ExcludedError", "FinalizedError", "ForkedError", "InitError", "InterruptedError",
     "MismatchError", "PeerFailedError", "PeerLeftError", "TimeoutError", "Communicator",
-    "FlightRecorder", "Group", "Operation", "Persistent", "Request", "Status",
+    "FlightRecorder", "Group", "Memory", "Operation", "Persistent", "Request", "Status",
     "World",
-    "abort", "all_gather", "all_gather_init", "all_gather_object", "all_gather_v",
+    "abort", "allocate", "all_gather", "all_gather_init", "all_gather_object", "all_gather_v",
     "all_gather_v_init", "all_reduce", "all_reduce_init", "all_to_all", "all_to_all_init",
     "all_to_all_object", "all_to_all_v", "all_to_all_v_init", "barrier", "barrier_init",
-    "broadcast", "broadcast_init", "broadcast_object", "duplicate", "error", "exscan",
+    "broadcast", "broadcast_init", "broadcast_object", "duplicate", "empty", "error", "exscan",
     "exscan_init", "finalize", "flight_recorder", "from_ranks", "gather", "gather_init",
     "gather_object", "gather_v", "gather_v_init", "group", "host", "iall_gather",
     "iall_gather_v", "iall_reduce", "iall_to_all", "iall_to_all_v", "ibarrier", "ibroadcast",
@@ -79,7 +80,7 @@ __all__ = [
     "recv_object", "reduce", "reduce_init", "reduce_scatter", "reduce_scatter_init",
     "reduce_scatter_v", "reduce_scatter_v_init", "scan", "scan_init", "scatter", "scatter_init",
     "scatter_object", "scatter_v", "scatter_v_init", "send", "send_object", "sendrecv",
-    "set_timeout", "shrink", "size", "split", "transports", "try_probe", "world",
+    "set_timeout", "shrink", "size", "split", "transports", "try_probe", "world", "zeros",
 ]  # fmt: skip
 
 SUM: Final = "sum"
@@ -135,6 +136,9 @@ shrink = _world.shrink
 abort = _world.abort
 error = _world.error
 set_timeout = _world.set_timeout
+allocate = _world.allocate
+empty = _world.empty
+zeros = _world.zeros
 
 local_rank = _world.local_rank
 local_size = _world.local_size

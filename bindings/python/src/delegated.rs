@@ -60,3 +60,14 @@ delegated! {
     "rlaunch._objects", all_to_all_object, (values), "($self, values)",
     (values: Object<'py>)
 }
+delegated! {
+    /// A numpy array, zero at first, in memory that the ranks of this host read in place: calls on it,
+    /// or on parts of it, are faster. A dtype may be named, bfloat16 and float8 too (by ml_dtypes).
+    "rlaunch._arrays", empty, (shape, dtype=None), "($self, shape, dtype='float64')",
+    (shape: Object<'py>, dtype: Option<Object<'py>>)
+}
+delegated! {
+    /// The same as empty(), for programs that say what they count on.
+    "rlaunch._arrays", zeros, (shape, dtype=None), "($self, shape, dtype='float64')",
+    (shape: Object<'py>, dtype: Option<Object<'py>>)
+}

@@ -8,7 +8,7 @@
 //! | `array`, `dlpack`, `dtype`, `refusal` | whose memory travels, and what the others are told |
 //! | `plan`, `plan_v`, `reduction`, `argument` | from a call's arguments to the runtime's |
 //! | `calls`, `point`, `delegated` | the calls themselves |
-//! | `communicator`, `world`, `request`, `group` | the objects |
+//! | `communicator`, `world`, `request`, `group`, `memory` | the objects |
 //! | `signals`, `fork`, `error`, `record` | Ctrl-C, forked children, exceptions, flight recorder |
 //!
 //! The GIL is never held while the runtime may wait or take a lock: a user's reduction function
@@ -24,6 +24,7 @@ mod dtype;
 mod error;
 mod fork;
 mod group;
+mod memory;
 mod plan;
 mod plan_v;
 mod point;
@@ -46,6 +47,7 @@ fn _rlaunch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<request::Request>()?;
     module.add_class::<request::Persistent>()?;
     module.add_class::<reduction::Operation>()?;
+    module.add_class::<memory::Memory>()?;
     module.add_function(wrap_pyfunction!(reduction::premul_sum, module)?)?;
     module.add_function(wrap_pyfunction!(reduction::operation, module)?)?;
     module.add_function(wrap_pyfunction!(group::group_begin, module)?)?;

@@ -20,6 +20,7 @@ const SOURCES: &[&str] = &[
     "request",
     "group",
     "operation",
+    "buffer",
 ];
 
 /// The module that is a list, written out first.

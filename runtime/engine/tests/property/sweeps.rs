@@ -183,6 +183,45 @@ fn a_million_and_three() {
     }
 }
 
+/// Buffers from the runtime, long enough for each way that reads them in place, over several blocks.
+#[test]
+fn long_buffers_from_the_runtime() {
+    let collectives = [
+        Collective::AllReduce,
+        Collective::Reduce,
+        Collective::ReduceScatter,
+        Collective::AllGather,
+        Collective::Broadcast,
+        Collective::AllToAll,
+        Collective::Gather,
+        Collective::Scatter,
+        Collective::Scan,
+        Collective::Exscan,
+    ];
+    for world_size in [2, 3, 4] {
+        let mut cases = Vec::new();
+        for collective in collectives {
+            // Each way of an all-reduce begins at another length.
+            let counts = match collective {
+                Collective::AllReduce => [100_003, 300_001, 300_001],
+                _ => [20_003, 80_001, 80_001],
+            };
+            for (count, is_in_place) in counts.into_iter().zip([false, false, true]) {
+                for memory in [Memory::Shared, Memory::Mixed] {
+                    cases.push(Case {
+                        is_in_place,
+                        memory,
+                        is_shifted: memory == Memory::Mixed,
+                        root: world_size - 1,
+                        ..simple(collective, DType::I32, Op::Sum, count)
+                    });
+                }
+            }
+        }
+        all(SHM, world_size, &cases);
+    }
+}
+
 /// Counts and offsets past 32 bits. Needs 5 GiB, so it is left out where they aren't there.
 #[test]
 fn more_bytes_than_31_bits_count() {

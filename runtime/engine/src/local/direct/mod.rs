@@ -3,8 +3,8 @@
 //! Nobody writes to a buffer of another. So a member that is stopped in the middle of a call can't
 //! destroy, when it goes on, what others have made of their memory since; and a call only needs what
 //! others *read* to be in the arena: results may lie anywhere, but for an all-reduce, whose members
-//! read the others' shares of the result ([`shares`]). All other calls are one pass over what
-//! the others give ([`pull`]).
+//! read the others' shares of the result ([`shares`]; two combine all of a short one twice). All other
+//! calls are one pass over what the others give ([`pull`]).
 //!
 //! A member's call ends when it has its result and everybody has read what it gives. One that fails
 //! gives up instead, see [`Team::give_up`]: then no reader's call ends well, and each learns why as
@@ -24,7 +24,7 @@ use crate::Call;
 
 pub(crate) use offer::{Offer, Sources};
 
-use offer::reads;
+use offer::{combines_whole, reads};
 use pull::Pull;
 use shares::Shares;
 
@@ -71,7 +71,7 @@ impl Direct {
             output: call.output,
             streams,
         };
-        let part = if plan.collective == Collective::AllReduce {
+        let part = if plan.collective == Collective::AllReduce && !combines_whole(&plan) {
             Part::Shares(Shares::new(&plan, sources, buffers))
         } else {
             Part::Pull(Pull::new(&plan, &sources.inputs, buffers))
