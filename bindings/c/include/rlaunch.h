@@ -73,6 +73,8 @@ typedef enum {
   RL_ERROR_FORKED = 10,
   /** The world is finalized. */
   RL_ERROR_FINALIZED = 11,
+  /** The request was cancelled; the communicator stays usable. */
+  RL_ERROR_CANCELLED = 12,
 } rl_code;
 
 /**
@@ -779,7 +781,17 @@ int rl_test(rl_request **request, int *done, rl_status *status);
 /** As rl_test, but waits at most so many seconds for it. */
 int rl_wait_timeout(rl_request **request, double seconds, int *done, rl_status *status);
 
-/** Frees a request and sets it to NULL. One under way is waited for first. */
+/**
+ * Ends a receive that no message has met, and sets *cancelled to whether it did: its message goes to
+ * another receive, and rl_wait of it returns RL_ERROR_CANCELLED. Sets *cancelled to 0 where it is too
+ * late, or the call is no receive: it goes on. Either way the request is still to be waited for.
+ */
+int rl_request_cancel(rl_request *request, int *cancelled);
+
+/**
+ * Frees a request and sets it to NULL. One under way is waited for first; a receive that no message
+ * has met is cancelled.
+ */
 int rl_request_free(rl_request **request);
 
 /**

@@ -24,14 +24,16 @@ pub(crate) fn rank(comm: &Communicator, name: &str, value: c_int) -> Result<u32,
     }
 }
 
-/// `None` for 0 and below: no own limit.
+/// `None` for 0: no own limit.
 pub(crate) fn seconds(value: f64) -> Result<Option<Duration>, Failure> {
-    if value <= 0.0 {
+    if value == 0.0 {
         return Ok(None);
     }
-    Duration::try_from_secs_f64(value)
-        .map(Some)
-        .map_err(|_| Failure::argument(&format!("seconds is {value}, more than a clock can count")))
+    Duration::try_from_secs_f64(value).map(Some).map_err(|_| {
+        Failure::argument(&format!(
+            "seconds is {value}, which is no time to wait; hint: 0 for no limit of its own"
+        ))
+    })
 }
 
 /// A place that C wants something written to.

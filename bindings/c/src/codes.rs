@@ -26,6 +26,8 @@ pub enum rl_code {
     RL_ERROR_FORKED = 10,
     /// The world is finalized.
     RL_ERROR_FINALIZED = 11,
+    /// The request was cancelled; the communicator stays usable.
+    RL_ERROR_CANCELLED = 12,
 }
 
 /// Element types. Pairs are a value and an index, for RL_MINLOC and RL_MAXLOC:

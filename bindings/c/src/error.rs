@@ -33,6 +33,7 @@ impl From<Error> for Failure {
             Error::Excluded { .. } => rl_code::RL_ERROR_EXCLUDED,
             Error::Forked => rl_code::RL_ERROR_FORKED,
             Error::Finalized => rl_code::RL_ERROR_FINALIZED,
+            Error::Cancelled => rl_code::RL_ERROR_CANCELLED,
             _ => rl_code::RL_ERROR_INTERNAL,
         };
         Self {

@@ -32,11 +32,11 @@ pub unsafe extern "C" fn rl_send(
         if group::is_open() {
             // SAFETY: checked for null and alignment; the length, and that the buffer stays as it
             // is to the end of the group, is the caller's word.
-            group::add(unsafe { comm.start_send_raw(pointer, count, dtype, to, tag) }?);
+            group::add(unsafe { comm.start_send_raw(pointer, count, dtype, to, tag, None) }?);
             return Ok(());
         }
         // SAFETY: checked for null and alignment; the length is the caller's word.
-        Ok(unsafe { comm.send_raw(pointer, count, dtype, to, tag) }?)
+        Ok(unsafe { comm.send_raw(pointer, count, dtype, to, tag, None) }?)
     })
 }
 
@@ -65,12 +65,12 @@ pub unsafe extern "C" fn rl_recv(
         if group::is_open() {
             // SAFETY: checked for null and alignment; the length, and that nobody uses the buffer
             // to the end of the group, is the caller's word.
-            group::add(unsafe { comm.start_recv_raw(pointer, count, dtype, source, tag) }?);
+            group::add(unsafe { comm.start_recv_raw(pointer, count, dtype, source, tag, None) }?);
             // SAFETY: the caller's word.
             return unsafe { tell(status, Status::default()) };
         }
         // SAFETY: checked for null and alignment; the length is the caller's word.
-        let known = unsafe { comm.recv_raw(pointer, count, dtype, source, tag) }?;
+        let known = unsafe { comm.recv_raw(pointer, count, dtype, source, tag, None) }?;
         // SAFETY: the caller's word.
         unsafe { tell(status, known) }
     })
@@ -94,7 +94,8 @@ pub unsafe extern "C" fn rl_isend(
         let to = argument::rank(comm, "to", to)?;
         let at = Block::new("buffer", buffer, count, argument::dtype(dtype)?)?;
         // SAFETY: checked for null and alignment; the rest is the caller's word.
-        let started = unsafe { comm.start_send_raw(at.pointer, at.count, at.dtype, to, tag) }?;
+        let started =
+            unsafe { comm.start_send_raw(at.pointer, at.count, at.dtype, to, tag, None) }?;
         // SAFETY: the caller's word.
         unsafe { give("request", request, rl_request::new(None, Some(started))) }
     })
@@ -118,7 +119,8 @@ pub unsafe extern "C" fn rl_irecv(
         let (source, tag) = (source(comm, from)?, wanted(tag)?);
         let at = Block::new("buffer", buffer, count, argument::dtype(dtype)?)?;
         // SAFETY: checked for null and alignment; the rest is the caller's word.
-        let started = unsafe { comm.start_recv_raw(at.pointer, at.count, at.dtype, source, tag) }?;
+        let started =
+            unsafe { comm.start_recv_raw(at.pointer, at.count, at.dtype, source, tag, None) }?;
         // SAFETY: the caller's word.
         unsafe { give("request", request, rl_request::new(None, Some(started))) }
     })
@@ -150,9 +152,10 @@ pub unsafe extern "C" fn rl_sendrecv(
         taken.apart(&sent, taken.count + 1)?;
         let (pointer, count) = (taken.pointer, taken.count);
         // SAFETY: checked for null, alignment and overlap; the length is the caller's word.
-        let receive = unsafe { comm.start_recv_raw(pointer, count, dtype, source, recv_tag) }?;
+        let receive =
+            unsafe { comm.start_recv_raw(pointer, count, dtype, source, recv_tag, None) }?;
         // SAFETY: as above.
-        unsafe { comm.send_raw(sent.pointer, sent.count, dtype, to, send_tag) }?;
+        unsafe { comm.send_raw(sent.pointer, sent.count, dtype, to, send_tag, None) }?;
         let known = receive.wait()?;
         // SAFETY: the caller's word.
         unsafe { tell(status, known) }

@@ -164,7 +164,30 @@ pub unsafe extern "C" fn rl_wait_timeout(
     })
 }
 
-/// Frees a request and sets it to NULL. One under way is waited for first.
+/// Ends a receive that no message has met, and sets *cancelled to whether it did: its message goes to
+/// another receive, and rl_wait of it returns RL_ERROR_CANCELLED. Sets *cancelled to 0 where it is too
+/// late, or the call is no receive: it goes on. Either way the request is still to be waited for.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rl_request_cancel(
+    request: *mut rl_request,
+    cancelled: *mut c_int,
+) -> c_int {
+    guarded("rl_request_cancel", || {
+        let cancelled = place("cancelled", cancelled)?;
+        // SAFETY: the caller's word.
+        let request = unsafe { get(request.cast_const())? };
+        let is_cancelled = match &request.under_way {
+            Some(under_way) => under_way.cancel()?,
+            None => false,
+        };
+        // SAFETY: checked; writable by the caller's word.
+        unsafe { cancelled.write(c_int::from(is_cancelled)) };
+        Ok(())
+    })
+}
+
+/// Frees a request and sets it to NULL. One under way is waited for first; a receive that no message
+/// has met is cancelled.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rl_request_free(request: *mut *mut rl_request) -> c_int {
     guarded("rl_request_free", || {

@@ -15,10 +15,28 @@ static void aborts(rl_comm *all, int rank)
     OK(rl_barrier(all));
 }
 
+/* A receive for which nothing comes is given up, and disturbs nobody. */
+static void cancels(rl_comm *all)
+{
+    double x[3];
+    rl_request *request;
+    int cancelled = 7;
+    OK(rl_irecv(all, x, 3, RL_FLOAT64, RL_ANY_SOURCE, 99, &request));
+    OK(rl_request_cancel(request, &cancelled));
+    EXPECT(cancelled == 1);
+    EXPECT(rl_wait(&request, NULL) == RL_ERROR_CANCELLED && !request);
+    OK(rl_irecv(all, x, 3, RL_FLOAT64, RL_ANY_SOURCE, 99, &request));
+    OK(rl_request_free(&request));
+    EXPECT(rl_request_cancel(NULL, &cancelled) == RL_ERROR_ARGUMENT);
+    OK(rl_comm_error(all));
+    OK(rl_barrier(all));
+}
+
 int main(void)
 {
     rl_world *world;
     OK(rl_init(&world));
+    cancels(rl_world_comm(world));
     aborts(rl_world_comm(world), rl_rank(world));
     OK(rl_finalize(world));
     printf("all well\n");

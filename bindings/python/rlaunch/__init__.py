@@ -47,6 +47,7 @@ from rlaunch._rlaunch import (
 )
 from rlaunch.errors import (
     AbortedError,
+    CancelledError,
     ConnectionError,
     Error,
     ExcludedError,
@@ -62,7 +63,7 @@ from rlaunch.errors import (
 
 __all__ = [
     "AVG", "BAND", "BOR", "BXOR", "LAND", "LOR", "LXOR", "MAX", "MAXLOC", "MIN", "MINLOC",
-    "PROD", "SUM", "ANY_SOURCE", "ANY_TAG", "__version__", "AbortedError", "ConnectionError",
+    "PROD", "SUM", "ANY_SOURCE", "ANY_TAG", "__version__", "AbortedError", "CancelledError", "ConnectionError",
     "Error", "ExcludedError", "FinalizedError", "ForkedError", "InitError", "InterruptedError",
     "MismatchError", "PeerFailedError", "PeerLeftError", "TimeoutError", "Communicator",
     "FlightRecorder", "Group", "Memory", "Operation", "Persistent", "Request", "Status",

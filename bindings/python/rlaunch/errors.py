@@ -12,7 +12,7 @@ import builtins
 from typing import Optional
 
 __all__ = [
-    "AbortedError", "ConnectionError", "Error", "ExcludedError", "FinalizedError", "ForkedError",
+    "AbortedError", "CancelledError", "ConnectionError", "Error", "ExcludedError", "FinalizedError", "ForkedError",
     "InitError", "InterruptedError", "MismatchError", "PeerFailedError", "PeerLeftError",
     "TimeoutError",
 ]  # fmt: skip
@@ -76,6 +76,10 @@ class ConnectionError(Error, builtins.ConnectionError):
 
 class AbortedError(Error):
     """A rank called abort(), or this one did from another thread."""
+
+
+class CancelledError(Error):
+    """A receive was ended by Request.cancel(). The communicator stays usable."""
 
 
 class ExcludedError(Error):

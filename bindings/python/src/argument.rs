@@ -1,12 +1,43 @@
 //! Arguments beside the arrays: their values, and how arrays have to fit each other.
 
 use crate::array::Array;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyInt;
 use std::time::Duration;
 
 /// In a receive or a probe: from whichever rank, with whichever tag.
 pub(crate) const ANY: i64 = -1;
+
+/// A whole number that Python gave. One past 64 bits becomes the nearest that has them, which is no
+/// rank and no tag either, so that the refusal names the argument.
+#[derive(Clone, Copy)]
+pub(crate) struct Whole(pub(crate) i64);
+
+impl<'py> FromPyObject<'_, 'py> for Whole {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match object.extract::<i64>() {
+            Ok(value) => Ok(Self(value)),
+            Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => {
+                let end = if object.lt(0)? { i64::MIN } else { i64::MAX };
+                Ok(Self(end))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl<'py> IntoPyObject<'py> for Whole {
+    type Target = PyInt;
+    type Output = Bound<'py, PyInt>;
+    type Error = std::convert::Infallible;
+
+    fn into_pyobject(self, py: Python<'py>) -> Result<Self::Output, Self::Error> {
+        self.0.into_pyobject(py)
+    }
+}
 
 /// This rank's place in the communicator of a call.
 #[derive(Clone, Copy)]
@@ -15,7 +46,7 @@ pub(crate) struct Group {
     pub(crate) size: u32,
 }
 
-pub(crate) fn rank(group: Group, name: &str, value: i64) -> PyResult<u32> {
+pub(crate) fn rank(group: Group, name: &str, Whole(value): Whole) -> PyResult<u32> {
     match u32::try_from(value) {
         Ok(rank) if rank < group.size => Ok(rank),
         _ => Err(PyValueError::new_err(format!(
@@ -25,9 +56,24 @@ pub(crate) fn rank(group: Group, name: &str, value: i64) -> PyResult<u32> {
     }
 }
 
-pub(crate) fn tag(tag: i64) -> PyResult<u32> {
+pub(crate) fn tag(Whole(tag): Whole) -> PyResult<u32> {
     u32::try_from(tag)
         .map_err(|_| PyValueError::new_err(format!("tag={tag} is outside 0 to {}", u32::MAX)))
+}
+
+pub(crate) fn color(Whole(color): Whole) -> PyResult<u32> {
+    u32::try_from(color)
+        .map_err(|_| PyValueError::new_err(format!("color={color} is outside 0 to {}", u32::MAX)))
+}
+
+pub(crate) fn key(Whole(key): Whole) -> PyResult<i64> {
+    // The ends stand for all that is beyond them.
+    if key == i64::MAX || key == i64::MIN {
+        return Err(PyValueError::new_err(format!(
+            "key={key} has more than 63 bits"
+        )));
+    }
+    Ok(key)
 }
 
 pub(crate) fn seconds(name: &str, value: Option<f64>) -> PyResult<Option<Duration>> {

@@ -1,6 +1,7 @@
 //! The collectives of `rlaunch.Communicator`, each in three forms: it waits; `i…` returns a request;
 //! `…_init` prepares one.
 
+use crate::argument::Whole;
 use crate::communicator::Communicator;
 use crate::plan;
 use crate::plan_v;
@@ -58,8 +59,8 @@ forms! {
 forms! {
     /// x becomes root's x on every rank. In place; returns x.
     plan, broadcast, ibroadcast, broadcast_init,
-    (x, root=0, *, timeout=None), "($self, x, root=0, *, timeout=None)",
-    (x: Object<'_, 'py>, root: i64)
+    (x, root=Whole(0), *, timeout=None), "($self, x, root=0, *, timeout=None)",
+    (x: Object<'_, 'py>, root: Whole)
 }
 forms! {
     /// Each element of x becomes the reduction of all ranks' elements at its place, with the same
@@ -73,9 +74,9 @@ forms! {
     /// As all_reduce, with the result on root alone: in x there, or in out. Returns it; None on the
     /// other ranks, whose x stays as it is.
     plan, reduce, ireduce, reduce_init,
-    (x, root=0, op=None, *, out=None, timeout=None),
+    (x, root=Whole(0), op=None, *, out=None, timeout=None),
     "($self, x, root=0, op=\"sum\", *, out=None, timeout=None)",
-    (x: Object<'_, 'py>, root: i64, op: Optional<'_, 'py>, out: Optional<'_, 'py>)
+    (x: Object<'_, 'py>, root: Whole, op: Optional<'_, 'py>, out: Optional<'_, 'py>)
 }
 forms! {
     /// Each element of x becomes the reduction of the elements of ranks 0 to this one. In place, or
@@ -103,15 +104,15 @@ forms! {
 forms! {
     /// As all_gather on root alone; None on the other ranks.
     plan, gather, igather, gather_init,
-    (x, root=0, *, out=None, timeout=None), "($self, x, root=0, *, out=None, timeout=None)",
-    (x: Object<'_, 'py>, root: i64, out: Optional<'_, 'py>)
+    (x, root=Whole(0), *, out=None, timeout=None), "($self, x, root=0, *, out=None, timeout=None)",
+    (x: Object<'_, 'py>, root: Whole, out: Optional<'_, 'py>)
 }
 forms! {
     /// Returns out, which is root's x[rank]. Ranks other than root pass None as x, and an out of
     /// the part's size.
     plan, scatter, iscatter, scatter_init,
-    (x, root=0, *, out=None, timeout=None), "($self, x, root=0, *, out=None, timeout=None)",
-    (x: Optional<'_, 'py>, root: i64, out: Optional<'_, 'py>)
+    (x, root=Whole(0), *, out=None, timeout=None), "($self, x, root=0, *, out=None, timeout=None)",
+    (x: Optional<'_, 'py>, root: Whole, out: Optional<'_, 'py>)
 }
 forms! {
     /// Returns out, which is the reduction of what all ranks gave as x[rank]: x's first length is
@@ -137,17 +138,17 @@ forms! {
 forms! {
     /// As all_gather_v on root alone; None on the other ranks, which need no counts.
     plan_v, gather_v, igather_v, gather_v_init,
-    (x, counts=None, root=0, *, out=None, timeout=None),
+    (x, counts=None, root=Whole(0), *, out=None, timeout=None),
     "($self, x, counts=None, root=0, *, out=None, timeout=None)",
-    (x: Object<'_, 'py>, counts: Option<Vec<usize>>, root: i64, out: Optional<'_, 'py>)
+    (x: Object<'_, 'py>, counts: Option<Vec<usize>>, root: Whole, out: Optional<'_, 'py>)
 }
 forms! {
     /// As scatter of parts whose first lengths are counts. Ranks other than root pass None as x,
     /// and an out of the part's size.
     plan_v, scatter_v, iscatter_v, scatter_v_init,
-    (x, counts=None, root=0, *, out=None, timeout=None),
+    (x, counts=None, root=Whole(0), *, out=None, timeout=None),
     "($self, x, counts=None, root=0, *, out=None, timeout=None)",
-    (x: Optional<'_, 'py>, counts: Option<Vec<usize>>, root: i64, out: Optional<'_, 'py>)
+    (x: Optional<'_, 'py>, counts: Option<Vec<usize>>, root: Whole, out: Optional<'_, 'py>)
 }
 forms! {
     /// As reduce_scatter of parts whose first lengths are counts.

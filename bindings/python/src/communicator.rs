@@ -1,7 +1,7 @@
 //! `rlaunch.Communicator`: what all its calls share. The calls themselves are in calls.rs and
 //! point.rs.
 
-use crate::argument::{self, Group};
+use crate::argument::{self, Group, Whole};
 use crate::error;
 use crate::fork::Process;
 use crate::group;
@@ -170,8 +170,10 @@ impl Communicator {
 
     /// A communicator of those that give the same color, ordered by key, then by rank here. None
     /// for those that give color None. All ranks call it.
-    #[pyo3(signature = (color, key=0))]
-    fn split(&self, py: Python<'_>, color: Option<u32>, key: i64) -> PyResult<Option<Self>> {
+    #[pyo3(signature = (color, key=Whole(0)), text_signature = "($self, color, key=0)")]
+    fn split(&self, py: Python<'_>, color: Option<Whole>, key: Whole) -> PyResult<Option<Self>> {
+        let color = color.map(argument::color).transpose()?;
+        let key = argument::key(key)?;
         let made = self.call(py, |handle| handle.split(color, key))?;
         Ok(made.map(Self::new))
     }
@@ -186,9 +188,9 @@ impl Communicator {
     /// A communicator of these ranks, in this order; None for the others. All ranks of this one
     /// call it, with the same list.
     #[allow(clippy::wrong_self_convention, reason = "the runtime's name for it")]
-    fn from_ranks(&self, py: Python<'_>, ranks: Vec<i64>) -> PyResult<Option<Self>> {
+    fn from_ranks(&self, py: Python<'_>, ranks: Vec<Whole>) -> PyResult<Option<Self>> {
         let group = self.place(py)?;
-        let parse = |rank: &i64| argument::rank(group, "rank", *rank);
+        let parse = |rank: &Whole| argument::rank(group, "rank", *rank);
         let ranks = ranks.iter().map(parse).collect::<PyResult<Vec<u32>>>()?;
         let made = self.call(py, |handle| handle.from_ranks(&ranks))?;
         Ok(made.map(Self::new))

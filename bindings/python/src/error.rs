@@ -50,6 +50,7 @@ pub(crate) fn to_python(py: Python<'_>, error: &Error, rank: Option<u32>) -> PyE
         Error::Excluded { by } => ("ExcludedError", Some(by)),
         Error::Forked => ("ForkedError", None),
         Error::Finalized => ("FinalizedError", None),
+        Error::Cancelled => ("CancelledError", None),
         _ => ("Error", None),
     };
     new(py, class, &error.to_string(), rank, peer)

@@ -1,7 +1,7 @@
 //! From a call's Python arguments to the runtime's [`Call`], checked. All three ways to call, at
 //! once, as a request and prepared, start here.
 
-use crate::argument::{self, Group, check_apart, check_same, check_times};
+use crate::argument::{self, Group, Whole, check_apart, check_same, check_times};
 use crate::array::{Access, Array, Buffer};
 use crate::reduction::{self, Raised};
 use pyo3::exceptions::PyValueError;
@@ -85,7 +85,7 @@ pub(crate) fn barrier<'py>(_: Group) -> PyResult<Plan<'py>> {
     Ok(Plan::between(None, None, Call::barrier()))
 }
 
-pub(crate) fn broadcast<'py>(group: Group, x: Object<'_, 'py>, root: i64) -> PyResult<Plan<'py>> {
+pub(crate) fn broadcast<'py>(group: Group, x: Object<'_, 'py>, root: Whole) -> PyResult<Plan<'py>> {
     let root = argument::rank(group, "root", root)?;
     let access = if group.rank == root {
         Access::Read
@@ -141,7 +141,7 @@ elementwise!(exscan);
 pub(crate) fn reduce<'py>(
     group: Group,
     x: Object<'_, 'py>,
-    root: i64,
+    root: Whole,
     op: Optional<'_, 'py>,
     out: Optional<'_, 'py>,
 ) -> PyResult<Plan<'py>> {
@@ -200,7 +200,7 @@ pub(crate) fn all_gather<'py>(
 pub(crate) fn gather<'py>(
     group: Group,
     x: Object<'_, 'py>,
-    root: i64,
+    root: Whole,
     out: Optional<'_, 'py>,
 ) -> PyResult<Plan<'py>> {
     let root = argument::rank(group, "root", root)?;
@@ -250,7 +250,7 @@ pub(crate) fn reduce_scatter<'py>(
 pub(crate) fn scatter<'py>(
     group: Group,
     x: Optional<'_, 'py>,
-    root: i64,
+    root: Whole,
     out: Optional<'_, 'py>,
 ) -> PyResult<Plan<'py>> {
     let root = argument::rank(group, "root", root)?;

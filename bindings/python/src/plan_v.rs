@@ -1,7 +1,7 @@
 //! [`Plan`]s of the calls in which each rank has a count of its own: the lengths of the parts along
 //! the first axis, which lie one behind the other.
 
-use crate::argument::{self, Group, check_apart};
+use crate::argument::{self, Group, Whole, check_apart};
 use crate::array::{Access, Array};
 use crate::plan::{Plan, taken};
 use crate::reduction;
@@ -132,7 +132,7 @@ pub(crate) fn gather_v<'py>(
     group: Group,
     x: Object<'_, 'py>,
     counts: Option<Vec<usize>>,
-    root: i64,
+    root: Whole,
     out: Optional<'_, 'py>,
 ) -> PyResult<Plan<'py>> {
     let root = argument::rank(group, "root", root)?;
@@ -190,7 +190,7 @@ pub(crate) fn scatter_v<'py>(
     group: Group,
     x: Optional<'_, 'py>,
     counts: Option<Vec<usize>>,
-    root: i64,
+    root: Whole,
     out: Optional<'_, 'py>,
 ) -> PyResult<Plan<'py>> {
     let root = argument::rank(group, "root", root)?;

@@ -1,6 +1,6 @@
 //! Calls of two ranks.
 
-use crate::argument::{self, ANY, Group};
+use crate::argument::{self, ANY, Group, Whole};
 use crate::array::{Access, Array};
 use crate::communicator::Communicator;
 use crate::group;
@@ -16,15 +16,15 @@ pub(crate) fn status(py: Python<'_>, status: &Status) -> PyResult<Py<PyAny>> {
         .unbind())
 }
 
-fn source(group: Group, value: i64) -> PyResult<Source> {
-    match value {
+fn source(group: Group, value: Whole) -> PyResult<Source> {
+    match value.0 {
         ANY => Ok(Source::Any),
         _ => Ok(Source::Rank(argument::rank(group, "source", value)?)),
     }
 }
 
-fn wanted(tag: i64) -> PyResult<Tag> {
-    match tag {
+fn wanted(tag: Whole) -> PyResult<Tag> {
+    match tag.0 {
         ANY => Ok(Tag::Any),
         _ => Ok(Tag::Is(argument::tag(tag)?)),
     }
@@ -34,70 +34,110 @@ fn wanted(tag: i64) -> PyResult<Tag> {
 impl Communicator {
     /// Sends x to a rank, which receives it with the same tag. Small arrays are on their way at
     /// once, larger ones when the receiver takes them.
-    #[pyo3(signature = (x, to, tag=0))]
-    fn send(&self, x: &Bound<'_, PyAny>, to: i64, tag: i64) -> PyResult<()> {
+    #[pyo3(
+        signature = (x, to, tag=Whole(0), *, timeout=None),
+        text_signature = "($self, x, to, tag=0, *, timeout=None)"
+    )]
+    fn send(
+        &self,
+        x: &Bound<'_, PyAny>,
+        to: Whole,
+        tag: Whole,
+        timeout: Option<f64>,
+    ) -> PyResult<()> {
         let py = x.py();
         if group::is_open() {
-            return group::add(py, self.isend(x, to, tag)?);
+            return group::add(py, self.isend(x, to, tag, timeout)?);
         }
         let place = self.place(py)?;
         let (to, tag) = (argument::rank(place, "to", to)?, argument::tag(tag)?);
+        let timeout = argument::seconds("timeout", timeout)?;
         let array = Array::new(x, "x", Access::Read)?;
         let buffer = array.buffer;
         self.call(py, move |handle| {
             let at = { buffer };
             // SAFETY: `array` keeps the block alive; Array::new checked type, order and alignment.
-            unsafe { handle.send_raw(at.pointer, at.count, at.dtype, to, tag) }
+            unsafe { handle.send_raw(at.pointer, at.count, at.dtype, to, tag, timeout) }
         })
     }
 
     /// Receives into x the oldest array that matches, of x's dtype and at most its size; source may
     /// be ANY_SOURCE, tag ANY_TAG. Returns its Status: source, tag, count.
-    #[pyo3(signature = (x, source, tag=0))]
-    fn recv(&self, x: &Bound<'_, PyAny>, source: i64, tag: i64) -> PyResult<Py<PyAny>> {
+    #[pyo3(
+        signature = (x, source, tag=Whole(0), *, timeout=None),
+        text_signature = "($self, x, source, tag=0, *, timeout=None)"
+    )]
+    fn recv(
+        &self,
+        x: &Bound<'_, PyAny>,
+        source: Whole,
+        tag: Whole,
+        timeout: Option<f64>,
+    ) -> PyResult<Py<PyAny>> {
         let py = x.py();
         if group::is_open() {
-            group::add(py, self.irecv(x, source, tag)?)?;
+            group::add(py, self.irecv(x, source, tag, timeout)?)?;
             return status(py, &Status::default());
         }
         let (source, tag) = (self::source(self.place(py)?, source)?, wanted(tag)?);
+        let timeout = argument::seconds("timeout", timeout)?;
         let array = Array::new(x, "x", Access::Write)?;
         let buffer = array.buffer;
         let known = self.call(py, move |handle| {
             let at = { buffer };
             // SAFETY: `array` keeps the block alive; Array::new checked type, order, alignment and
             // access.
-            unsafe { handle.recv_raw(at.pointer, at.count, at.dtype, source, tag) }
+            unsafe { handle.recv_raw(at.pointer, at.count, at.dtype, source, tag, timeout) }
         })?;
         status(py, &known)
     }
 
     /// As send, but returns at once, with a Request.
-    #[pyo3(signature = (x, to, tag=0))]
-    fn isend(&self, x: &Bound<'_, PyAny>, to: i64, tag: i64) -> PyResult<Request> {
+    #[pyo3(
+        signature = (x, to, tag=Whole(0), *, timeout=None),
+        text_signature = "($self, x, to, tag=0, *, timeout=None)"
+    )]
+    fn isend(
+        &self,
+        x: &Bound<'_, PyAny>,
+        to: Whole,
+        tag: Whole,
+        timeout: Option<f64>,
+    ) -> PyResult<Request> {
         let place = self.place(x.py())?;
         let (to, tag) = (argument::rank(place, "to", to)?, argument::tag(tag)?);
+        let timeout = argument::seconds("timeout", timeout)?;
         let array = Array::new(x, "x", Access::Read)?;
         let buffer = array.buffer;
         let request = self.call(x.py(), move |handle| {
             let at = { buffer };
             // SAFETY: as in send; the request keeps the block alive until it is complete.
-            unsafe { handle.start_send_raw(at.pointer, at.count, at.dtype, to, tag) }
+            unsafe { handle.start_send_raw(at.pointer, at.count, at.dtype, to, tag, timeout) }
         })?;
         let nothing = Gives::Object(x.py().None());
         Ok(Request::new(request, nothing, array.keepers().into(), None))
     }
 
     /// As recv, but returns at once, with a Request, whose wait() returns the Status.
-    #[pyo3(signature = (x, source, tag=0))]
-    fn irecv(&self, x: &Bound<'_, PyAny>, source: i64, tag: i64) -> PyResult<Request> {
+    #[pyo3(
+        signature = (x, source, tag=Whole(0), *, timeout=None),
+        text_signature = "($self, x, source, tag=0, *, timeout=None)"
+    )]
+    fn irecv(
+        &self,
+        x: &Bound<'_, PyAny>,
+        source: Whole,
+        tag: Whole,
+        timeout: Option<f64>,
+    ) -> PyResult<Request> {
         let (source, tag) = (self::source(self.place(x.py())?, source)?, wanted(tag)?);
+        let timeout = argument::seconds("timeout", timeout)?;
         let array = Array::new(x, "x", Access::Write)?;
         let buffer = array.buffer;
         let request = self.call(x.py(), move |handle| {
             let at = { buffer };
             // SAFETY: as in recv; the request keeps the block alive until it is complete.
-            unsafe { handle.start_recv_raw(at.pointer, at.count, at.dtype, source, tag) }
+            unsafe { handle.start_recv_raw(at.pointer, at.count, at.dtype, source, tag, timeout) }
         })?;
         Ok(Request::new(
             request,
@@ -109,7 +149,12 @@ impl Communicator {
 
     /// Sends x and receives into out at once; neither waits for the other. Returns the Status of
     /// what was received.
-    #[pyo3(signature = (x, to, out, source, *, send_tag=0, recv_tag=0))]
+    #[pyo3(
+        signature = (
+            x, to, out, source, *, send_tag=Whole(0), recv_tag=Whole(0), timeout=None
+        ),
+        text_signature = "($self, x, to, out, source, *, send_tag=0, recv_tag=0, timeout=None)"
+    )]
     #[allow(
         clippy::too_many_arguments,
         reason = "those of a send and of a receive"
@@ -117,15 +162,16 @@ impl Communicator {
     fn sendrecv(
         &self,
         x: &Bound<'_, PyAny>,
-        to: i64,
+        to: Whole,
         out: &Bound<'_, PyAny>,
-        source: i64,
-        send_tag: i64,
-        recv_tag: i64,
+        source: Whole,
+        send_tag: Whole,
+        recv_tag: Whole,
+        timeout: Option<f64>,
     ) -> PyResult<Py<PyAny>> {
         let py = x.py();
-        let receive = self.irecv(out, source, recv_tag)?;
-        let send = self.isend(x, to, send_tag)?;
+        let receive = self.irecv(out, source, recv_tag, timeout)?;
+        let send = self.isend(x, to, send_tag, timeout)?;
         if group::is_open() {
             group::add(py, receive)?;
             group::add(py, send)?;
@@ -138,15 +184,31 @@ impl Communicator {
 
     /// Waits until an array is there that recv with the same arguments would take; returns its
     /// Status.
-    #[pyo3(signature = (source=ANY, tag=ANY), text_signature = "($self, source=-1, tag=-1)")]
-    fn probe(&self, py: Python<'_>, source: i64, tag: i64) -> PyResult<Py<PyAny>> {
+    #[pyo3(
+        signature = (source=Whole(ANY), tag=Whole(ANY), *, timeout=None),
+        text_signature = "($self, source=-1, tag=-1, *, timeout=None)"
+    )]
+    fn probe(
+        &self,
+        py: Python<'_>,
+        source: Whole,
+        tag: Whole,
+        timeout: Option<f64>,
+    ) -> PyResult<Py<PyAny>> {
         let (source, tag) = (self::source(self.place(py)?, source)?, wanted(tag)?);
-        status(py, &self.call(py, |handle| handle.probe(source, tag))?)
+        let timeout = argument::seconds("timeout", timeout)?;
+        status(
+            py,
+            &self.call(py, |handle| handle.probe_within(source, tag, timeout))?,
+        )
     }
 
     /// The Status of an array that is there now, as probe; None where there is none.
-    #[pyo3(signature = (source=ANY, tag=ANY), text_signature = "($self, source=-1, tag=-1)")]
-    fn try_probe(&self, py: Python<'_>, source: i64, tag: i64) -> PyResult<Option<Py<PyAny>>> {
+    #[pyo3(
+        signature = (source=Whole(ANY), tag=Whole(ANY)),
+        text_signature = "($self, source=-1, tag=-1)"
+    )]
+    fn try_probe(&self, py: Python<'_>, source: Whole, tag: Whole) -> PyResult<Option<Py<PyAny>>> {
         let (source, tag) = (self::source(self.place(py)?, source)?, wanted(tag)?);
         let known = self.call(py, |handle| handle.try_probe(source, tag))?;
         known.map(|known| status(py, &known)).transpose()

@@ -2,7 +2,7 @@
 
 use crate::array::Array;
 use crate::dtype;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
@@ -145,13 +145,35 @@ fn named(name: &Bound<'_, PyString>) -> PyResult<Op> {
 fn scalar_in_type(scalar: &Bound<'_, PyAny>, array: &Array<'_>) -> PyResult<Scalar> {
     let py = scalar.py();
     let dtype = array.numpy_dtype()?;
-    let converted = crate::array::numpy(py)?.call_method1(intern!(py, "array"), (scalar, dtype))?;
+    let converted = crate::array::numpy(py)?.call_method1(intern!(py, "array"), (scalar, dtype));
+    let converted = match converted {
+        Err(error) if error.is_instance_of::<PyOverflowError>(py) => {
+            return Err(unfit(scalar, array));
+        }
+        converted => converted?,
+    };
+    // Floats are rounded to the type; whole numbers must be kept.
+    let is_rounded = array.buffer.dtype.kind() == rlaunch_runtime::NumberKind::Integer
+        && !converted.eq(scalar)?;
+    if is_rounded {
+        return Err(unfit(scalar, array));
+    }
     let bytes = converted.call_method0(intern!(py, "tobytes"))?;
     let bytes = bytes.cast::<PyBytes>().map_err(PyErr::from)?.as_bytes();
     let fits = bytes.len() == array.buffer.dtype.size_bytes();
     fits.then(|| Scalar::from_bytes(bytes))
         .flatten()
         .ok_or_else(|| PyTypeError::new_err("premul_sum takes one number"))
+}
+
+fn unfit(scalar: &Bound<'_, PyAny>, array: &Array<'_>) -> PyErr {
+    let text = scalar
+        .repr()
+        .map_or_else(|_| "it".into(), |text| text.to_string());
+    PyValueError::new_err(format!(
+        "premul_sum's scalar is {text}, which {} can't hold",
+        array.buffer.dtype
+    ))
 }
 
 fn user(
@@ -203,6 +225,14 @@ unsafe fn combine(
     let combined = function.call1(py, (&a, b))?;
     let mut result = a_memory;
     if !combined.is_none(py) {
+        let shape = crate::array::numpy(py)?.call_method1(intern!(py, "shape"), (&combined,))?;
+        if !shape.eq((count,))? {
+            return Err(PyValueError::new_err(format!(
+                "the function of rl.operation returned an array of shape {shape} for two of shape \
+                 ({count},); it must return as many elements, or change its first argument and \
+                 return None"
+            )));
+        }
         let assign = (pyo3::types::PyEllipsis::get(py), combined);
         a.call_method1(intern!(py, "__setitem__"), assign)?;
         result = dtype::memory_of_numpy(&a)?;

@@ -134,6 +134,24 @@ impl Request {
         self.wait(py).map(|_| true)
     }
 
+    /// Ends a receive that no array has met: its array is free, what comes goes to another receive, and
+    /// waiting for it raises CancelledError. Returns whether it did; False where it is too late, or the
+    /// call is no receive: it goes on, and is to be waited for.
+    fn cancel(&self, py: Python<'_>) -> PyResult<bool> {
+        if self.ended.get().is_some() {
+            return Ok(false);
+        }
+        self.own(py)?;
+        let cancelled = py.detach(|| match self.under_way.try_lock() {
+            Ok(held) => held
+                .as_ref()
+                .map_or(Ok(false), rlaunch_runtime::Request::cancel),
+            // Another thread waits for it.
+            Err(_) => Ok(false),
+        });
+        cancelled.map_err(|failure| error::to_python(py, &failure, Some(self.rank)))
+    }
+
     /// A file descriptor that becomes readable when the request is complete, for select and its
     /// like. It belongs to the request.
     fn fileno(&self, py: Python<'_>) -> PyResult<i32> {

@@ -38,7 +38,12 @@ impl World {
     fn join(slf: &Bound<'_, Self>) -> PyResult<()> {
         let communicator = slf.as_super().get();
         if communicator.is_joined() {
-            return Ok(());
+            if slf.get().is_joined() {
+                return Ok(());
+            }
+            let text = "rlaunch was finalized in this process, and a job is joined once; hint: \
+                        call rl.finalize() at the very end only, or leave it to the exit";
+            return Err(error::plain(slf.py(), "FinalizedError", text));
         }
         let world = join(slf.py())?;
         let handle = (*world).clone();

@@ -145,6 +145,37 @@ class Collectives(unittest.TestCase):
         program = FACTS + VALUES + PARTS + OPERATIONS + FORMS
         assert_all_well(self, run_ranks(3, program, RLAUNCH_TRANSPORT="tcp"))
 
+    def test_what_one_rank_cannot_send_is_an_error_on_all_that_wait_for_it(self):
+        program = """
+            rl.init()
+            me, size = rl.rank(), rl.size()
+            bad = lambda: 0  # no pickle of it
+            mine = bad if me == 1 else me
+
+            def fails(call, told=True):
+                try:
+                    call()
+                except Exception as error:
+                    assert me == 1 or "rank 1 could not send" in str(error), repr(error)
+                else:
+                    assert not told, "no error"
+                rl.barrier()
+
+            fails(lambda: rl.broadcast_object(mine, 1))
+            fails(lambda: rl.scatter_object([1] * (size + 1) if me == 1 else None, 1))
+            fails(lambda: rl.scatter_object([1] * (size - 1) + [bad] if me == 1 else None, 1))
+            fails(lambda: rl.all_gather_object(mine))
+            fails(lambda: rl.gather_object(mine, 0), me in (0, 1))
+            fails(lambda: rl.all_to_all_object([mine] * size))
+            if me == 1:
+                fails(lambda: rl.send_object(bad, 0))
+            else:
+                fails(lambda: rl.recv_object(1), me == 0) if me == 0 else rl.barrier()
+            assert rl.all_gather_object(me) == list(range(size))
+            assert rl.all_to_all_object([[me, to] for to in range(size)])[1] == [1, me]
+        """
+        assert_all_well(self, run_ranks(3, program))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -64,15 +64,17 @@ assert rl.scatter_object(values if rank == 0 else None) == {"for": rank}
 assert rl.all_to_all_object([(rank, to) for to in range(size)]) == [(of, rank) for of in range(size)]
 for wrong in ([], None):
     try:
-        rl.scatter_object(wrong, rank)
+        rl.scatter_object(wrong if rank == 0 else None)
     except ValueError as error:
         assert "one object for each" in str(error)
     else:
         raise AssertionError(wrong)
 try:
-    rl.broadcast_object(lambda: 0, rank)
+    rl.broadcast_object(lambda: 0)
 except Exception as error:
     assert "pickle" in str(error)
+else:
+    raise AssertionError()
 rl.barrier()
 """
 
@@ -113,6 +115,75 @@ class Point(unittest.TestCase):
         ended = run_ranks(1, program)
         assert_all_well(self, ended)
         self.assertIn("caught", ended[0].output)
+
+    def test_a_timeout_of_the_call_and_a_cancelled_receive(self):
+        program = """
+            world = rl.init()
+            x, other = np.ones(3), 1 - rl.rank()
+            request = rl.irecv(x, other, 5)
+            assert request.cancel() and not request.cancel()
+            try:
+                request.wait()
+            except rl.CancelledError as error:
+                assert "cancelled" in str(error)
+            else:
+                raise AssertionError()
+            start = time.monotonic()
+            del request
+            rl.irecv(x, rl.ANY_SOURCE, 5)  # dropped: nothing waits for it
+            assert time.monotonic() - start < 5 and world.error() is None
+            calls = [
+                lambda of: of.recv(x, other, timeout=0.2),
+                lambda of: of.probe(other, 7, timeout=0.2),
+                lambda of: of.irecv(x, other, timeout=0.2).wait(),
+                lambda of: of.send(np.ones(100_000), other, timeout=0.2),
+            ]
+            for call in calls:
+                same = world.duplicate()
+                if rl.rank() == 0:
+                    try:
+                        call(same)
+                    except rl.TimeoutError as error:
+                        assert "the call's own timeout" in str(error), error
+                    else:
+                        raise AssertionError(call)
+                world.barrier()
+        """
+        assert_all_well(self, run_ranks(2, program))
+
+    def test_numbers_that_are_none_are_refused_by_name(self):
+        program = """
+            world = rl.init()
+            x, big = np.ones(3), 1 << 80
+            calls = {
+                "to": lambda: rl.send(x, big),
+                "tag": lambda: rl.send(x, 0, -big),
+                "source": lambda: rl.recv(x, big),
+                "root": lambda: rl.broadcast(x, big),
+                "color": lambda: rl.split(big),
+                "key": lambda: rl.split(0, big),
+                "premul_sum": lambda: rl.all_reduce(np.ones(3, np.int32), rl.premul_sum(2.5)),
+                "premul_sum's": lambda: rl.all_reduce(np.ones(3, np.uint8), rl.premul_sum(300)),
+            }
+            for name, call in calls.items():
+                try:
+                    call()
+                except ValueError as error:
+                    assert name in str(error), (name, error)
+                else:
+                    raise AssertionError(name)
+            y = rl.all_reduce(np.ones(3, np.int32), rl.premul_sum(2.0))
+            assert y.tolist() == [4, 4, 4]
+            for wrong in (lambda a, b: a[:1], lambda a, b: 1.0):
+                same = world.duplicate()
+                try:
+                    same.all_reduce(np.ones(3), rl.operation(wrong))
+                except ValueError as error:
+                    assert "shape" in str(error), error
+                else:
+                    raise AssertionError()
+        """
+        assert_all_well(self, run_ranks(2, program))
 
 
 if __name__ == "__main__":

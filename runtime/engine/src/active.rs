@@ -171,7 +171,7 @@ impl Core {
     /// An error that a call meets fails its communicator, unless it is the caller's alone.
     pub(crate) fn failure_of(&mut self, key: GroupKey, error: Error) -> Error {
         match error {
-            Error::Argument(_) | Error::Finalized => error,
+            Error::Argument(_) | Error::Finalized | Error::Cancelled => error,
             error => {
                 self.ending.has_told = true;
                 self.fail(key, error)
@@ -246,13 +246,16 @@ impl Core {
         let awaited = awaited.iter().map(|awaited| awaited.rank).collect();
         let call = operation.call();
         let missing = self.missing(&call, awaited, waited);
+        let obstacle = |rank: &u32| self.peers[*rank as usize].stream.obstacle(*rank);
+        let obstacles: String = missing.iter().map(obstacle).collect();
+        let during = format!("{call}{obstacles}");
         let missing = missing.into_iter().map(|rank| (rank, self.identity(rank)));
         let (last_known, missing) = missing
             .map(|(rank, identity)| (self.last_known(rank, call.communicator), identity))
             .unzip();
         Error::Timeout {
             by: self.identity(self.rank),
-            during: call.to_string(),
+            during,
             waited,
             missing,
             last_known,

@@ -85,21 +85,31 @@ impl Reduction {
 
 /// A factor in the element's type: its bytes as they lie in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(align(16))]
 pub struct Scalar {
-    pub bytes: [u8; 16],
+    pub(crate) factor: Factor,
+    /// Where it is known: it must be the elements'.
+    pub(crate) dtype: Option<DType>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(align(16))]
+pub(crate) struct Factor([u8; 16]);
+
+impl Factor {
+    pub(crate) fn as_ptr(&self) -> *const u8 {
+        self.0.as_ptr()
+    }
 }
 
 impl Scalar {
-    /// The scalar lies at `from`, of as many bytes as its type has.
+    /// The scalar lies at `from`, of as many bytes as the elements' type has.
     pub fn from_bytes(from: &[u8]) -> Option<Self> {
         let mut bytes = [0; 16];
         bytes.get_mut(..from.len())?.copy_from_slice(from);
-        Some(Self { bytes })
-    }
-
-    pub fn as_ptr(&self) -> *const u8 {
-        self.bytes.as_ptr()
+        Some(Self {
+            factor: Factor(bytes),
+            dtype: None,
+        })
     }
 }
 
@@ -109,7 +119,10 @@ macro_rules! scalar_from {
             fn from(value: $type) -> Self {
                 let mut bytes = [0; 16];
                 bytes[..size_of::<$type>()].copy_from_slice(&value.to_ne_bytes());
-                Self { bytes }
+                Self {
+                    factor: Factor(bytes),
+                    dtype: Some(<$type as crate::Element>::DTYPE),
+                }
             }
         }
     )+};

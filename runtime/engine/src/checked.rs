@@ -122,6 +122,14 @@ fn check_reduction(call: &Call) -> Result<(), Error> {
             "{op}: a scalar belongs to premul_sum, and to nothing else"
         )));
     }
+    if let Some(of) = reduction.scalar.and_then(|scalar| scalar.dtype)
+        && of != dtype
+    {
+        return Err(Error::Argument(format!(
+            "premul_sum's scalar is of {of}, but the elements are of {dtype}; hint: give it in their \
+             type"
+        )));
+    }
     if (op == Op::User) != reduction.user.is_some() {
         return Err(Error::Argument(format!(
             "{op}: a function belongs to the operation `user`, and to nothing else"

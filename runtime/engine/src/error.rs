@@ -23,7 +23,7 @@ impl fmt::Display for Rank {
     }
 }
 
-/// Why a call failed. All but [`Error::Argument`] poison the world, where a call of several ranks met
+/// Why a call failed. All but [`Error::Argument`] and [`Error::Cancelled`] poison the world, where a call of several ranks met
 /// them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -156,6 +156,10 @@ pub enum Error {
              hint: use the runtime in the parent only, or fork before init"
     )]
     Forked,
+
+    /// The request was cancelled before its message came. The communicator stays usable.
+    #[error("this receive was cancelled")]
+    Cancelled,
 
     /// The world was finalized already.
     #[error("this world is finalized")]

@@ -292,7 +292,8 @@ unsafe fn prepared_input(
         // SAFETY: the input is valid for its elements, and the copy has room for them.
         Some(scalar) => unsafe {
             let count = checked.input_elements;
-            rlaunch_device::premultiply_raw(call.dtype, place, call.input, scalar.as_ptr(), count);
+            let factor = scalar.factor.as_ptr();
+            rlaunch_device::premultiply_raw(call.dtype, place, call.input, factor, count);
         },
         // SAFETY: as above.
         None => unsafe { std::ptr::copy_nonoverlapping(call.input, place, bytes) },

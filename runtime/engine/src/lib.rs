@@ -23,6 +23,7 @@
 //!   wait for each other, so a thread with a communicator of its own depends on no other thread.
 
 mod active;
+mod aside;
 mod bootstrap;
 mod call;
 mod card;
@@ -79,6 +80,7 @@ pub use rlaunch_schedule::{
     Algorithm, Choice, Costs, Measurement, Numbers, Prediction, Question, Shape, Tuning,
     TuningError,
 };
+pub use rlaunch_wire::Kind as NumberKind;
 pub use rlaunch_wire::{Collective, DType, Descriptor, Op};
 pub use world::{World, init};
 

@@ -1,8 +1,9 @@
 //! What a call that was started gives back: a [`Request`] to test or to wait for.
 //!
 //! The operation goes on whether or not anybody asks: a thread of the runtime drives it while no
-//! call does. Dropping a request waits for its operation (at most its timeout), so that no buffer
-//! is given up while peers or the runtime still write to it.
+//! call does. Dropping the request of a receive that no message has met cancels it; dropping any other
+//! waits for its operation (at most its timeout), so that no buffer is given up while peers or the
+//! runtime still write to it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ pub struct Status {
 }
 
 /// An operation under way.
-#[must_use = "dropping a request waits for it and loses its error"]
+#[must_use = "dropping a request waits for it, or cancels it, and loses its error"]
 pub struct Request {
     communicator: Communicator,
     completion: Arc<Completion>,
@@ -67,6 +68,18 @@ impl Request {
             .map_or(Ok(false), |result| result.map(|_| true))
     }
 
+    /// Ends a receive that no message has met: its buffer is free, its message goes to another
+    /// receive, and waiting for it gives [`Error::Cancelled`]. False where it is too late for that, or
+    /// the operation is no receive; then it goes on, and is to be waited for.
+    pub fn cancel(&self) -> Result<bool, Error> {
+        if self.completion.is_done() {
+            return Ok(false);
+        }
+        let completion = self.completion.clone();
+        let engine = self.communicator.engine();
+        engine.with(move |core| Ok(core.cancel_receive(&completion)))
+    }
+
     /// The status of a completed operation; `None` while it is under way.
     pub fn status(&self) -> Option<Result<Status, Error>> {
         self.completion.result()
@@ -86,7 +99,7 @@ impl Request {
 
 impl Drop for Request {
     fn drop(&mut self) {
-        if !self.completion.is_done() {
+        if !self.completion.is_done() && !self.cancel().unwrap_or(false) {
             // Whoever wants the error waits.
             let _ =
                 self.communicator
@@ -128,7 +141,7 @@ impl Persistent {
 }
 
 /// A request that owns the buffers of its operation and gives them back.
-#[must_use = "dropping it waits, and loses the buffers and the error"]
+#[must_use = "dropping it waits, or cancels it, and loses the buffers and the error"]
 #[derive(Debug)]
 pub struct Pending<B> {
     // Dropped first: it waits for the operation on the buffers below.
@@ -147,6 +160,11 @@ impl<B> Pending<B> {
 
     pub fn wait_timeout(&self, longest: Duration) -> Result<bool, Error> {
         self.request.wait_timeout(longest)
+    }
+
+    /// As [`Request::cancel`].
+    pub fn cancel(&self) -> Result<bool, Error> {
+        self.request.cancel()
     }
 
     /// The buffers, once the operation is complete. After an error they are dropped; their contents

@@ -4,8 +4,8 @@
 //! asks for its own by communicator and sequence ([`Core::arrival`], [`Core::take_part`]). A message that
 //! is not the asker's is left for the operation it belongs to; if that has not taken it after a
 //! while (it has not begun here, or waits for another peer), it is set aside in memory, so that
-//! communicators don't wait for each other. What a peer may have set aside is bounded by
-//! [`ASIDE_BYTES_MAX`]; then the stream waits, as it would without.
+//! communicators don't wait for each other, as far as memory reaches ([`crate::aside`]); then the stream
+//! waits, as it would without.
 //!
 //! A message is never cut off: who gives up in the middle of one ([`Core::give_up`]) leaves the rest
 //! here, to be sent as filler or received as nothing, in its turn.
@@ -18,10 +18,9 @@ use rlaunch_transport::{
 use rlaunch_wire::Descriptor;
 
 use crate::Error;
+use crate::aside;
 use crate::core::{Core, Queued};
 
-/// Bytes of one peer that may be set aside.
-const ASIDE_BYTES_MAX: usize = 64 << 20;
 /// Looks at a message of another operation before it is set aside.
 const PATIENCE: u32 = 64;
 
@@ -41,6 +40,8 @@ pub(crate) struct Stream {
     intake: Option<Intake>,
     aside: VecDeque<Aside>,
     aside_bytes: usize,
+    /// The call of the message at the head that is nobody's and for which no room is left.
+    held_up_by: Option<Descriptor>,
     /// Looks at the message at the head that was nobody's.
     looks: u32,
     /// The peer has said goodbye behind all it sent.
@@ -135,6 +136,7 @@ impl Core {
             Ok(Progress::Done) => {
                 stream.receiving = None;
                 stream.looks = 0;
+                stream.held_up_by = None;
                 Ok(Progress::Done)
             }
             Ok(progress) => {
@@ -268,11 +270,17 @@ impl Core {
         if stream.looks < PATIENCE {
             return Ok(false);
         }
-        let bytes = header.length_bytes as usize;
-        if header.kind != Kind::Collective || stream.aside_bytes + bytes > ASIDE_BYTES_MAX {
+        stream.looks = 0;
+        let (bytes, of_peer) = (header.length_bytes as usize, stream.aside_bytes);
+        if header.kind != Kind::Collective {
             return Ok(false);
         }
-        stream.looks = 0;
+        let of_all = self.peers.iter().map(|peer| peer.stream.aside_bytes).sum();
+        let stream = &mut self.peers[rank as usize].stream;
+        if !aside::has_room(of_peer, of_all, bytes) {
+            stream.held_up_by = Some(header.descriptor);
+            return Ok(false);
+        }
         stream.aside_bytes += bytes;
         self.begin_intake(rank, header, Goes::Aside);
         self.take_in(rank, call)
@@ -285,6 +293,7 @@ impl Core {
     }
 
     fn begin_intake(&mut self, rank: u32, header: Header, goes: Goes) {
+        self.peers[rank as usize].stream.held_up_by = None;
         let length = match goes {
             Goes::Nowhere => 0,
             Goes::Aside => header.length_bytes as usize,
@@ -426,6 +435,17 @@ impl Stream {
     /// No message is in the middle of being sent.
     pub(crate) fn is_between_messages(&self) -> bool {
         self.sending.is_none() && self.abandoned.is_none()
+    }
+
+    /// What stands in the way of what is asked for, for messages; else empty.
+    pub(crate) fn obstacle(&self, rank: u32) -> String {
+        self.held_up_by.map_or_else(String::new, |call| {
+            let megabytes = self.aside_bytes >> 20;
+            format!(
+                ", behind {call} of rank {rank}, which this rank has not begun, and of which \
+                 {megabytes} MiB are set aside already"
+            )
+        })
     }
 
     fn find_aside(&self, call: &Descriptor) -> Option<usize> {

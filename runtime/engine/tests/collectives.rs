@@ -358,3 +358,15 @@ fn what_can_not_be_is_refused_and_harms_nothing() {
         world.finalize().unwrap();
     });
 }
+
+/// Its bytes would mean something else.
+#[test]
+fn a_scalar_of_another_type_than_the_elements_is_refused() {
+    ranks(&config(2, SHM), |world| {
+        let error = world.all_reduce(&mut [1i32; 3], Reduction::premul_sum(2.5f64));
+        let text = error.unwrap_err().to_string();
+        assert!(text.contains("float64") && text.contains("int32"), "{text}");
+        world.barrier().unwrap();
+        world.finalize().unwrap();
+    });
+}

@@ -75,7 +75,8 @@ fn a_started_receive_outlives_many_blocking_calls() {
                 let mut place = [u32::MAX];
                 let at: *mut u8 = place.as_mut_ptr().cast();
                 // SAFETY: the request is complete before the place is looked at or given up.
-                let receive = unsafe { world.start_recv_raw(at, 1, DType::U32, other, 7) }.unwrap();
+                let receive =
+                    unsafe { world.start_recv_raw(at, 1, DType::U32, other, 7, None) }.unwrap();
                 for _ in 0..round % 4 {
                     world.barrier().unwrap();
                 }
@@ -203,4 +204,63 @@ fn what_was_sent_before_leaving_reaches_a_started_receive() {
             assert!(matches!(error, Error::PeerLeft { .. }), "{error}");
         });
     }
+}
+
+/// Nothing was matched, so nobody is disturbed: neither this communicator nor the peer.
+#[test]
+fn a_receive_that_is_dropped_or_cancelled_ends_at_once() {
+    for transports in [SHM, TCP] {
+        ranks(&config(2, transports), |world| {
+            let other = 1 - world.rank();
+            world.barrier().unwrap();
+            let begin = std::time::Instant::now();
+            drop(world.start_recv(vec![0u8; 100_000], other, 1).unwrap());
+            drop(
+                world
+                    .start_recv(vec![0u8; 1], rlaunch_runtime::Source::Any, 1)
+                    .unwrap(),
+            );
+            let pending = world.start_recv(vec![0u8; 1], other, 1).unwrap();
+            assert!(pending.cancel().unwrap());
+            assert!(!pending.cancel().unwrap(), "it has ended");
+            assert_eq!(pending.wait().unwrap_err(), Error::Cancelled);
+            let took = begin.elapsed();
+            assert!(took < Duration::from_secs(2), "{transports:?}: {took:?}");
+            assert_eq!(world.error(), None);
+            // The messages go to receives that come later.
+            for count in [3, 200_000] {
+                let sent = world
+                    .start_send(vec![world.rank(); count], other, 1)
+                    .unwrap();
+                let mut buffer = vec![9u32; count];
+                world.recv(&mut buffer, other, 1).unwrap();
+                assert_eq!(buffer, vec![other; count]);
+                // It may not have been told yet that it has arrived.
+                assert!(!sent.cancel().unwrap(), "a send is not cancelled");
+                sent.wait().unwrap();
+            }
+            world.barrier().unwrap();
+            world.finalize().unwrap();
+        });
+    }
+}
+
+/// What was started on the other side stands in the way of what is waited for here, all of it.
+#[test]
+fn a_long_call_that_one_rank_begins_later_holds_nothing_up() {
+    ranks(&config(2, TCP), |world| {
+        let (first, second) = (world.duplicate().unwrap(), world.duplicate().unwrap());
+        let count = 150 << 20;
+        if world.rank() == 0 {
+            let pending = first.start_broadcast(vec![7u8; count], 0).unwrap();
+            second.barrier().unwrap();
+            pending.wait().unwrap();
+        } else {
+            second.barrier().unwrap();
+            let mut buffer = vec![0u8; count];
+            first.broadcast(&mut buffer, 0).unwrap();
+            assert!(buffer.iter().all(|got| *got == 7));
+        }
+        world.finalize().unwrap();
+    });
 }

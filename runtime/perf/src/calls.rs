@@ -109,12 +109,15 @@ impl<'a> Prepared<'a> {
         let (rank, last) = (self.communicator.rank(), self.communicator.size() - 1);
         let (count, dtype) = (self.layout.count, self.kind.dtype);
         // SAFETY: whoever made this value vouches for the memory.
-        let send = |to| unsafe { self.communicator.send_raw(self.input, count, dtype, to, 0) };
+        let send = |to| unsafe {
+            self.communicator
+                .send_raw(self.input, count, dtype, to, 0, None)
+        };
         // SAFETY: as above.
         let recv = |from: u32| unsafe {
             let received = self
                 .communicator
-                .recv_raw(self.output, count, dtype, from, 0);
+                .recv_raw(self.output, count, dtype, from, 0, None);
             received.map(drop)
         };
         match rank {
@@ -141,9 +144,9 @@ impl<'a> Prepared<'a> {
         }
         // SAFETY: both are valid for `count` elements and not the same memory. A request that is
         // dropped waits, so that the memory is free again whatever happens below.
-        let received = unsafe { communicator.start_recv_raw(output, count, dtype, from, 0)? };
+        let received = unsafe { communicator.start_recv_raw(output, count, dtype, from, 0, None)? };
         // SAFETY: as above.
-        unsafe { communicator.send_raw(input, count, dtype, to, 0)? };
+        unsafe { communicator.send_raw(input, count, dtype, to, 0, None)? };
         received.wait().map(drop)
     }
 }

@@ -2,14 +2,14 @@
 
 use rlaunch_wire::{DType, Op};
 
-use crate::call::{Reduction, Scalar, UserOp};
+use crate::call::{Factor, Reduction, UserOp};
 
 /// A reduction of elements of one type.
 #[derive(Debug)]
 pub(crate) struct Combine {
     dtype: DType,
     op: Op,
-    scalar: Option<Scalar>,
+    scalar: Option<Factor>,
     user: Option<UserOp>,
 }
 
@@ -26,7 +26,8 @@ impl Combine {
         Self {
             dtype,
             op: reduction.op,
-            scalar: reduction.scalar.filter(|_| reduction.op == Op::PremulSum),
+            scalar: (reduction.scalar.filter(|_| reduction.op == Op::PremulSum))
+                .map(|scalar| scalar.factor),
             user: reduction.user.clone().filter(|_| reduction.op == Op::User),
         }
     }

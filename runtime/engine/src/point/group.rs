@@ -128,6 +128,7 @@ impl Communicator {
             payload,
             is_blocking: false,
             completion: None,
+            timeout: None,
         })
     }
 
@@ -144,6 +145,7 @@ impl Communicator {
             pattern: self.pattern(from, tag)?,
             buffer,
             completion: None,
+            timeout: None,
         })
     }
 

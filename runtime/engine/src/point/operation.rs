@@ -4,7 +4,7 @@
 //! if it was started with a completion, when it ends.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rlaunch_wire::Descriptor;
 
@@ -33,6 +33,8 @@ pub(crate) struct PointOperation {
     pub(super) completion: Option<Arc<Completion>>,
     /// When it was started, if nobody waits for it in a call.
     pub(super) begun: Option<Instant>,
+    /// Instead of the communicator's.
+    pub(super) timeout: Option<Duration>,
     pub(super) slot: Option<Slot>,
 }
 
@@ -139,6 +141,20 @@ impl Operations {
         started.collect()
     }
 
+    /// The one whose end this tells, if it has not ended.
+    fn started_by(&self, completion: &Arc<Completion>) -> Option<OperationId> {
+        let is_it = |place: &Place| {
+            let own = place.operation.as_ref()?.completion.as_ref()?;
+            Arc::ptr_eq(own, completion).then_some(place.generation)
+        };
+        let mut places = self.places.iter().enumerate();
+        places.find_map(|(index, place)| {
+            let generation = is_it(place)?;
+            let index = index as u32;
+            Some(OperationId { index, generation })
+        })
+    }
+
     /// Those of one communicator that have not ended.
     fn of(&self, communicator: u32) -> Vec<OperationId> {
         let open = |place: &Place| {
@@ -174,7 +190,8 @@ impl Core {
         self.points.operations.started -= 1;
         self.points.operations.remove(id);
         self.record_finish(call.communicator, slot, result.is_ok());
-        self.ending.has_told |= matches!(&result, Err(error) if *error != Error::Finalized);
+        self.ending.has_told |=
+            matches!(&result, Err(error) if !matches!(error, Error::Finalized | Error::Cancelled));
         completion.complete(result);
     }
 
@@ -215,6 +232,19 @@ impl Core {
             Stage::Own => self.points.context(communicator).remove_own(id),
         }
         self.end_point(id, Err(error.clone()));
+    }
+
+    /// Ends a started receive that no message has met; false if there is none such.
+    pub(crate) fn cancel_receive(&mut self, completion: &Arc<Completion>) -> bool {
+        let Some(id) = self.points.operations.started_by(completion) else {
+            return false;
+        };
+        let operation = self.points.operations.look(id);
+        if !operation.is_some_and(|operation| matches!(operation.stage, Stage::Posted)) {
+            return false;
+        }
+        self.cancel_point(id, &Error::Cancelled);
+        true
     }
 
     /// Ends all operations of a communicator that has failed or is freed, and drops what was kept.

@@ -1,7 +1,7 @@
 //! Starting a receive: from what was kept, or posted for what comes.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rlaunch_wire::Descriptor;
 
@@ -19,6 +19,8 @@ pub(crate) struct RecvCall {
     pub(crate) pattern: Pattern,
     pub(crate) buffer: *mut u8,
     pub(crate) completion: Option<Arc<Completion>>,
+    /// Of one that is started: instead of the communicator's.
+    pub(crate) timeout: Option<Duration>,
 }
 
 // SAFETY: the pointer is followed only while the receive is under way, for which its starter
@@ -37,6 +39,7 @@ impl Core {
             buffer: recv.buffer,
             stage: Stage::Posted,
             begun: recv.completion.is_some().then(Instant::now),
+            timeout: recv.timeout,
             slot: None,
             completion: recv.completion,
         });

@@ -1,7 +1,7 @@
 //! Starting a send: eager on credit, else by request and grant.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rlaunch_transport::{Header, Kind, Outgoing, Progress};
 use rlaunch_wire::Descriptor;
@@ -24,6 +24,8 @@ pub(crate) struct SendCall {
     /// The caller waits for it at once, and for nothing before it.
     pub(crate) is_blocking: bool,
     pub(crate) completion: Option<Arc<Completion>>,
+    /// Of one that is started: instead of the communicator's.
+    pub(crate) timeout: Option<Duration>,
 }
 
 // SAFETY: the pointer is followed only while the send is under way, for which its starter vouches.
@@ -67,6 +69,7 @@ impl SendCall {
             buffer: self.payload.cast_mut(),
             stage,
             begun: self.completion.is_some().then(Instant::now),
+            timeout: self.timeout,
             slot: None,
             completion: self.completion,
         }

@@ -1,6 +1,7 @@
 //! The calls of a communicator, by slice and by pointer.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rlaunch_wire::{Collective, DType};
 
@@ -15,7 +16,16 @@ impl Communicator {
     /// Sends to one rank. Small messages return at once, larger ones when the receiver takes them.
     pub fn send<T: Element>(&self, buffer: &[T], to: u32, tag: u32) -> Result<(), Error> {
         // SAFETY: the slice is valid for its length and of T's type.
-        unsafe { self.send_raw(buffer.as_ptr().cast(), buffer.len(), T::DTYPE, to, tag) }
+        unsafe {
+            self.send_raw(
+                buffer.as_ptr().cast(),
+                buffer.len(),
+                T::DTYPE,
+                to,
+                tag,
+                None,
+            )
+        }
     }
 
     /// Receives the oldest message that matches, of T's type and at most the buffer's length. The
@@ -28,7 +38,7 @@ impl Communicator {
     ) -> Result<Status, Error> {
         let (place, count) = (buffer.as_mut_ptr().cast(), buffer.len());
         // SAFETY: the slice is valid for its length and of T's type.
-        unsafe { self.recv_raw(place, count, T::DTYPE, from, tag) }
+        unsafe { self.recv_raw(place, count, T::DTYPE, from, tag, None) }
     }
 
     /// Sends and receives at once; neither waits for the other. `to` and `from` may be the same
@@ -69,6 +79,16 @@ impl Communicator {
     /// Waits until a message is there that a receive with the same arguments would take; says whose
     /// and how long it is.
     pub fn probe(&self, from: impl Into<Source>, tag: impl Into<Tag>) -> Result<Status, Error> {
+        self.probe_within(from, tag, None)
+    }
+
+    /// The same with a timeout instead of the communicator's.
+    pub fn probe_within(
+        &self,
+        from: impl Into<Source>,
+        tag: impl Into<Tag>,
+        timeout: Option<Duration>,
+    ) -> Result<Status, Error> {
         let pattern = self.pattern(from.into(), tag.into())?;
         let mut call = self.point_call(Collective::Recv, 0, DType::U8)?;
         let begin = move |core: &mut Core| {
@@ -80,7 +100,7 @@ impl Communicator {
                 found,
             })
         };
-        self.engine().run_operation(self.key(), None, begin)
+        self.engine().run_operation(self.key(), timeout, begin)
     }
 
     /// The same without waiting.
@@ -110,7 +130,7 @@ impl Communicator {
         let (place, count) = (buffer.as_mut_ptr().cast_const().cast(), buffer.length());
         // SAFETY: the buffer is valid, of T's type, and kept by what is returned, which waits for
         // the operation before it drops it.
-        let request = unsafe { self.start_send_raw(place, count, T::DTYPE, to, tag)? };
+        let request = unsafe { self.start_send_raw(place, count, T::DTYPE, to, tag, None)? };
         Ok(Pending::new(request, buffer))
     }
 
@@ -124,12 +144,12 @@ impl Communicator {
         let (place, count) = (buffer.as_mut_ptr().cast(), buffer.length());
         // SAFETY: the buffer is valid, of T's type, and kept by what is returned, which waits for
         // the operation before it drops it.
-        let request = unsafe { self.start_recv_raw(place, count, T::DTYPE, from, tag)? };
+        let request = unsafe { self.start_recv_raw(place, count, T::DTYPE, from, tag, None)? };
         Ok(Pending::new(request, buffer))
     }
 }
 
-/// The same by pointer, for bindings.
+/// The same by pointer, for bindings. `timeout`: instead of the communicator's.
 impl Communicator {
     /// # Safety
     /// `buffer` is valid for reads of `count` elements of `dtype`.
@@ -140,11 +160,12 @@ impl Communicator {
         dtype: DType,
         to: u32,
         tag: u32,
+        timeout: Option<Duration>,
     ) -> Result<(), Error> {
         let send = self.send_call(buffer, count, dtype, to, tag)?;
         // SAFETY: as this function's caller vouches.
         let begin = move |core: &mut Core| unsafe { core.send(send) };
-        let sent = self.engine().run_operation(self.key(), None, begin);
+        let sent = self.engine().run_operation(self.key(), timeout, begin);
         sent.map(drop)
     }
 
@@ -157,11 +178,12 @@ impl Communicator {
         dtype: DType,
         from: impl Into<Source>,
         tag: impl Into<Tag>,
+        timeout: Option<Duration>,
     ) -> Result<Status, Error> {
         let recv = self.recv_call(buffer, count, dtype, from.into(), tag.into())?;
         // SAFETY: as this function's caller vouches.
         let begin = move |core: &mut Core| unsafe { core.recv(recv) };
-        self.engine().run_operation(self.key(), None, begin)
+        self.engine().run_operation(self.key(), timeout, begin)
     }
 
     /// # Safety
@@ -174,8 +196,10 @@ impl Communicator {
         dtype: DType,
         to: u32,
         tag: u32,
+        timeout: Option<Duration>,
     ) -> Result<Request, Error> {
-        let send = self.send_call(buffer, count, dtype, to, tag)?;
+        let mut send = self.send_call(buffer, count, dtype, to, tag)?;
+        send.timeout = timeout;
         let completion = Arc::new(Completion::default());
         let tells = completion.clone();
         // SAFETY: as this function's caller vouches.
@@ -194,8 +218,10 @@ impl Communicator {
         dtype: DType,
         from: impl Into<Source>,
         tag: impl Into<Tag>,
+        timeout: Option<Duration>,
     ) -> Result<Request, Error> {
-        let recv = self.recv_call(buffer, count, dtype, from.into(), tag.into())?;
+        let mut recv = self.recv_call(buffer, count, dtype, from.into(), tag.into())?;
+        recv.timeout = timeout;
         let completion = Arc::new(Completion::default());
         let tells = completion.clone();
         // SAFETY: as this function's caller vouches.

@@ -270,15 +270,15 @@ impl Core {
             let Some(operation) = self.points.operations.look(id) else {
                 continue;
             };
-            let (call, begun) = (operation.call, operation.begun);
+            let (call, begun, timeout) = (operation.call, operation.begun, operation.timeout);
             let (Some(key), Some(begun)) = (self.groups.find(call.communicator), begun) else {
                 continue;
             };
-            if now - begun < self.timeout_of(key, None) {
+            if now - begun < self.timeout_of(key, timeout) {
                 continue;
             }
             let wait = PointWait::new(call, vec![Started::Waits(id)]);
-            let error = self.timed_out(key, &wait, None, now - begun);
+            let error = self.timed_out(key, &wait, timeout, now - begun);
             self.fail(key, error);
         }
     }
