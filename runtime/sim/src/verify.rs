@@ -77,10 +77,11 @@ impl Scenario {
     /// Holds each rank's result to what the contributions say.
     pub fn verify(&self, outputs: &[Vec<i64>]) -> Result<(), WrongResult> {
         let given = self.given();
+        let inputs: Vec<_> = (0..self.spec.world).map(|rank| self.inputs(rank)).collect();
         for (rank, output) in (0..).zip(outputs) {
             for (chunk, range) in (0..).zip(self.outputs(rank)) {
                 for (index, element) in range.enumerate() {
-                    let Some(expected) = self.expected(&given, rank, chunk, index) else {
+                    let Some(expected) = self.expected(&given, &inputs, rank, chunk, index) else {
                         continue;
                     };
                     let found = output[element];
@@ -99,10 +100,17 @@ impl Scenario {
     }
 
     /// Element `index` of a chunk of the output; none where any number is right.
-    fn expected(&self, given: &[Given], rank: u32, chunk: u32, index: usize) -> Option<i64> {
-        let Spec { world, root, .. } = self.spec.clone();
+    fn expected(
+        &self,
+        given: &[Given],
+        inputs: &[Vec<Range<usize>>],
+        rank: u32,
+        chunk: u32,
+        index: usize,
+    ) -> Option<i64> {
+        let Spec { world, root, .. } = self.spec;
         let of = |rank: u32, chunk: u32| {
-            let range = self.inputs(rank)[chunk as usize].clone();
+            let range = inputs[rank as usize][chunk as usize].clone();
             given[rank as usize].input[range][index]
         };
         let sum = |ranks: Range<u32>, chunk| ranks.map(|rank| of(rank, chunk)).reduce(self.op());

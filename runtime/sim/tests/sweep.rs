@@ -104,6 +104,58 @@ fn large_worlds_are_right_too() {
     }
 }
 
+/// Whether the programs of a world have as many steps as there are pairs of ranks.
+fn is_quadratic(spec: &Spec) -> bool {
+    matches!(
+        spec.algorithm,
+        Algorithm::Ring
+            | Algorithm::Pairwise
+            | Algorithm::Hierarchical
+            | Algorithm::ScatterAllGather
+            | Algorithm::Bruck
+    )
+}
+
+fn check_once(spec: Spec) {
+    let scenario = Scenario {
+        spec,
+        count: 3,
+        segments: 2,
+        in_place: true,
+        seed: 1024,
+    };
+    check_scenario(&scenario, &Settings::wild(scenario.seed));
+}
+
+/// One collective of each algorithm that takes many steps.
+fn check_many_steps(world: u32) {
+    let spec = |collective, algorithm| Spec::new(collective, algorithm, world);
+    let sample = [
+        spec(Collective::ReduceScatter, Algorithm::Ring),
+        spec(Collective::AllGather, Algorithm::Pairwise),
+        spec(Collective::AllToAll, Algorithm::Bruck),
+        spec(Collective::Broadcast, Algorithm::ScatterAllGather).with_root(world / 3),
+        spec(Collective::AllReduce, Algorithm::Hierarchical).with_hosts(Hosts::blocks(world, 8)),
+    ];
+    sample.into_iter().for_each(check_once);
+}
+
+/// What takes few steps with each collective; of the rest one collective of each algorithm.
+#[test]
+fn a_thousand_ranks_are_right_by_each_algorithm() {
+    let few_steps = specs(1024, 341).into_iter();
+    few_steps
+        .filter(|spec| !is_quadratic(spec))
+        .for_each(check_once);
+    check_many_steps(300);
+}
+
+#[test]
+#[ignore = "takes minutes: cargo x check --deep"]
+fn a_thousand_ranks_in_many_steps_are_right() {
+    check_many_steps(1024);
+}
+
 fn completed(programs: &[Program], scenario: &Scenario, settings: &Settings) -> Outcome {
     outcome(scenario, programs, &Network::default(), settings).expect("nothing waits for ever")
 }

@@ -92,7 +92,7 @@ fn is_quadratic(spec: &Spec) -> bool {
     )
 }
 
-/// Larger worlds, beyond a machine word of ranks; up to 1,024 what does not take minutes.
+/// Larger worlds, beyond a machine word of ranks; up to 1,024 what takes few steps.
 #[test]
 fn large_worlds_are_right_too() {
     for world in [48, 65, 100] {
@@ -108,11 +108,45 @@ fn large_worlds_are_right_too() {
     }
 }
 
+/// Of what takes many steps one collective of each algorithm at 1,024; all of them take minutes.
 #[test]
-#[ignore = "takes minutes"]
-fn worlds_of_a_thousand_are_right_whatever_it_takes() {
-    let many_steps = specs(1024, &[341]).into_iter().filter(is_quadratic);
-    many_steps.for_each(assert_right);
+fn a_thousand_ranks_are_right_by_each_algorithm() {
+    let world = 1024;
+    let spec = |collective, algorithm| Spec::new(collective, algorithm, world);
+    let in_hosts = |hosts| spec(Collective::Reduce, Algorithm::Hierarchical).with_hosts(hosts);
+    let sample = [
+        spec(Collective::ReduceScatter, Algorithm::Ring),
+        spec(Collective::AllGather, Algorithm::Pairwise),
+        spec(Collective::AllGather, Algorithm::Bruck),
+        spec(Collective::Broadcast, Algorithm::ScatterAllGather).with_root(341),
+        in_hosts(Hosts::blocks(world, 8)),
+        in_hosts(Hosts::new((0..world).map(|rank| rank % 3))),
+    ];
+    sample.into_iter().for_each(assert_right);
+}
+
+/// One of several equal parts of all that takes many steps, so that they can run side by side.
+fn assert_thousands_are_right(part: usize) {
+    for world in [256, 1000, 1024] {
+        let many_steps = specs(world, &[world / 3]).into_iter().filter(is_quadratic);
+        for (number, spec) in many_steps.enumerate() {
+            if number % 2 == part {
+                assert_right(spec);
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "takes minutes: cargo x check --deep"]
+fn all_of_a_thousand_ranks_are_right_one_half() {
+    assert_thousands_are_right(0);
+}
+
+#[test]
+#[ignore = "takes minutes: cargo x check --deep"]
+fn all_of_a_thousand_ranks_are_right_other_half() {
+    assert_thousands_are_right(1);
 }
 
 fn all_reduce(algorithm: Algorithm, world: u32) -> Vec<Program> {
