@@ -17,4 +17,5 @@ mod kills;
 mod network;
 mod output;
 mod runtime;
+mod survivors;
 mod train;
