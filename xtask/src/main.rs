@@ -26,8 +26,9 @@ cargo x <command>
   demo              sets up what is missing, builds, and trains examples/train.py on 4 ranks here
   test [FILTER]     sets up what the tests need and runs them all
   stage             builds; puts the Python module and the C library where programs find them
-  check [--deep]    format, clippy, layers, tidy, generated files; deep: models, garbage, Miri and
-                    ThreadSanitizer instead
+  check             format, clippy, layers, tidy, generated files
+  check --deep [PART]
+                    instead: models, algorithms at 1,024 ranks, garbage, fuzzer, Miri, ThreadSanitizer
   gen [--check]     code made from runtime/control/proto, rlaunch.h from bindings/c/src
   bench cpu|start|hosts
                     ours against Open MPI and MPICH, side by side

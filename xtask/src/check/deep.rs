@@ -1,38 +1,56 @@
 //! `cargo x check --deep`: what finds faults that tests only meet by luck.
 //!
 //! - **Models** of the shared-memory protocols under loom, with the pinned toolchain.
-//! - **Garbage** fed to everything that parses bytes of others, for longer than the tests do.
+//! - **Algorithms** at 1,000 and 1,024 ranks, all of them: checker and simulator.
+//! - **Garbage** fed to everything that parses bytes of others, for longer than the tests do; and a
+//!   fuzzer that looks for inputs which take new ways.
 //! - **Miri** (undefined behaviour) on the crates whose unsafe code it can interpret: no system calls,
 //!   no vector instructions, so not the memory that processes share.
 //! - **ThreadSanitizer** on the transports and the engine, ranks being threads of one process. It sees
 //!   no races between processes, and does not understand fences: the models do.
 //!
-//! Miri and ThreadSanitizer need a nightly toolchain with rust-src; where there is none they are said
-//! to have been left out, and why.
+//! Miri, ThreadSanitizer and the fuzzer need a nightly toolchain with rust-src; where there is none they
+//! are said to have been left out, and why. A word after `--deep` runs only the parts whose name has it.
 
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
+use super::fuzz;
 use crate::{paths, sh};
 
 const GARBAGE_SECONDS: &str = "20";
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-pub fn run() -> Result<(), String> {
-    let mut report = Report::default();
-    report.step("models", models());
-    report.step("garbage", garbage());
+pub fn run(only: Option<&str>) -> Result<(), String> {
+    let mut report = Report::new(only);
+    report.part("models", models);
+    report.part("algorithms, checked", || ignored("rlaunch-schedule"));
+    report.part("algorithms, simulated", || ignored("rlaunch-sim"));
+    report.part("garbage", garbage);
     match nightly() {
         Ok(()) => {
-            for package in ["rlaunch-wire", "rlaunch-device", "rlaunch-schedule"] {
-                report.step(&format!("miri {package}"), miri(package));
+            report.part("fuzz, build", fuzz::build);
+            for target in fuzz::TARGETS {
+                report.part(&format!("fuzz {target}"), || fuzz::run(target));
+            }
+            for package in ["rlaunch-wire", "rlaunch-device"] {
+                report.part(&format!("miri {package}"), || miri(package));
             }
             for package in ["rlaunch-transport", "rlaunch-runtime"] {
-                report.step(&format!("thread sanitizer {package}"), sanitized(package));
+                report.part(&format!("thread sanitizer {package}"), || {
+                    sanitized(package)
+                });
             }
         }
-        Err(why) => report.left_out("miri and thread sanitizer", &why),
+        Err(why) => report.left_out("fuzzer, miri and thread sanitizer", &why),
     }
     report.end()
+}
+
+/// Tests that take too long for every day.
+fn ignored(package: &str) -> Result<(), String> {
+    let test = ["test", "--package", package, "--lib", "--tests", "--"];
+    sh::run(sh::cargo(test).args(["--ignored", "thousand"]))
 }
 
 fn models() -> Result<(), String> {
@@ -63,7 +81,7 @@ fn sanitized(package: &str) -> Result<(), String> {
 }
 
 /// `cargo` of the nightly toolchain, with a build folder of its own below ours.
-fn nightly_cargo(folder: &str) -> Command {
+pub fn nightly_cargo(folder: &str) -> Command {
     let mut command = Command::new("rustup");
     command
         .args(["run", "nightly", "cargo"])
@@ -85,17 +103,31 @@ fn nightly() -> Result<(), String> {
 }
 
 /// What was done and what was not, told at the end too, below all output.
-#[derive(Default)]
-struct Report {
+struct Report<'o> {
+    only: Option<&'o str>,
     lines: Vec<String>,
     failed: bool,
 }
 
-impl Report {
-    fn step(&mut self, name: &str, result: Result<(), String>) {
+impl<'o> Report<'o> {
+    fn new(only: Option<&'o str>) -> Self {
+        Self {
+            only,
+            lines: Vec::new(),
+            failed: false,
+        }
+    }
+
+    fn part(&mut self, name: &str, run: impl FnOnce() -> Result<(), String>) {
+        if self.only.is_some_and(|word| !name.contains(word)) {
+            return;
+        }
+        let begin = Instant::now();
+        let result = run();
+        let seconds = begin.elapsed().as_secs();
         let line = match &result {
-            Ok(()) => format!("{name}: passed"),
-            Err(error) => format!("{name}: FAILED: {error}"),
+            Ok(()) => format!("{name}: passed in {seconds} s"),
+            Err(error) => format!("{name}: FAILED after {seconds} s: {error}"),
         };
         self.failed |= result.is_err();
         eprintln!("x check --deep: {line}");
@@ -110,6 +142,9 @@ impl Report {
         eprintln!("x check --deep:\n  {}", self.lines.join("\n  "));
         if self.failed {
             return Err("see above".to_owned());
+        }
+        if self.lines.is_empty() {
+            return Err(format!("no part is named `{}`", self.only.unwrap_or("")));
         }
         Ok(())
     }

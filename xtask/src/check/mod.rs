@@ -1,6 +1,7 @@
 //! `cargo x check`: what a reviewer should not have to look for.
 
 mod deep;
+mod fuzz;
 pub mod generated;
 mod layers;
 mod tidy;
@@ -10,8 +11,9 @@ use crate::sh;
 pub fn run(arguments: &[String]) -> Result<(), String> {
     match arguments {
         [] => {}
-        [word] if word == "--deep" => return deep::run(),
-        [word, ..] => return Err(format!("takes --deep or nothing, found `{word}`")),
+        [word] if word == "--deep" => return deep::run(None),
+        [word, only] if word == "--deep" => return deep::run(Some(only)),
+        [word, ..] => return Err(format!("takes --deep [PART] or nothing, found `{word}`")),
     }
     sh::run(&mut sh::cargo(["fmt", "--all", "--check"]))?;
     layers::check()?;

@@ -1,0 +1,45 @@
+//! libFuzzer on the targets of the garbage tests: inputs that take new ways are kept and changed
+//! further.
+//!
+//! `RLAUNCH_FUZZ_TARGET` names the target, `RLAUNCH_FUZZ_SEEDS` a folder, one that the fuzzer reads,
+//! which what is known is written to first. The rest are libFuzzer's own words:
+//! `rlaunch-transport-fuzz -max_total_time=20 SEEDS`. A line of the input that broke something, in
+//! hexadecimal digits, goes to `corpus/TARGET.hex`, and the tests hold it from then on.
+
+#![no_main]
+
+#[path = "../../tests/garbage/targets.rs"]
+mod targets;
+
+use std::sync::OnceLock;
+
+use libfuzzer_sys::fuzz_target;
+use targets::Target;
+
+static TARGET: OnceLock<Target> = OnceLock::new();
+
+fuzz_target!(init: begin(), |bytes: &[u8]| {
+    if let Some(target) = TARGET.get() {
+        (target.take)(bytes);
+    }
+});
+
+fn begin() {
+    let name = std::env::var("RLAUNCH_FUZZ_TARGET").unwrap_or_default();
+    let mut all = targets::ALL.into_iter();
+    let Some(target) = all.find(|target| target.name == name) else {
+        let names = targets::ALL.map(|target| target.name).join(", ");
+        eprintln!("RLAUNCH_FUZZ_TARGET={name:?} is none of {names}");
+        std::process::exit(2);
+    };
+    if let Some(folder) = std::env::var_os("RLAUNCH_FUZZ_SEEDS") {
+        for (number, bytes) in target.known().iter().enumerate() {
+            let file = std::path::Path::new(&folder).join(format!("known-{number}"));
+            if let Err(error) = std::fs::write(&file, bytes) {
+                eprintln!("{}: {error}", file.display());
+                std::process::exit(2);
+            }
+        }
+    }
+    let _first = TARGET.set(target);
+}
