@@ -12,9 +12,10 @@ fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-fn resident_kib() -> usize {
+/// A number of `/proc/self/status`.
+fn status(name: &str) -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+    let line = status.lines().find(|line| line.starts_with(name));
     let number = line.unwrap().split_whitespace().nth(1).unwrap();
     number.parse().unwrap()
 }
@@ -31,16 +32,21 @@ fn a_thousand_communicators_leave_nothing_behind() {
                         part.all_reduce(&mut buffer, Op::Sum).unwrap();
                         assert_eq!(buffer, vec![2; count]);
                     }
+                    // Driven by a thread of the runtime's own.
+                    let started = part.start_all_reduce(vec![1i64; 10], Op::Sum).unwrap();
+                    assert_eq!(started.wait().unwrap(), [2; 10]);
                 }
                 world.barrier().unwrap();
                 // One looks, while the other opens nothing.
-                let held = (world.rank() == 0).then(|| (descriptors(), resident_kib()));
+                let held = (world.rank() == 0)
+                    .then(|| (descriptors(), status("Threads:"), status("VmRSS:")));
                 world.barrier().unwrap();
                 held
             };
             if let (Some(before), Some(after)) = (cycle(100), cycle(900)) {
                 assert!(after.0 <= before.0, "descriptors: {before:?}, {after:?}");
-                assert!(after.1 < before.1 + 8192, "KiB: {before:?}, {after:?}");
+                assert!(after.1 <= before.1, "threads: {before:?}, {after:?}");
+                assert!(after.2 < before.2 + 8192, "KiB: {before:?}, {after:?}");
             }
             world.finalize().unwrap();
         });
