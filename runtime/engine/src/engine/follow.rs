@@ -1,9 +1,10 @@
 //! Following: waiting for somebody else to drive, and taking over when nobody does.
 
-use std::sync::atomic::{Ordering, fence};
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use super::baton::BatonGuard;
 use super::{Engine, FOLLOWER_SPINS, INTERRUPT_PERIOD, lock};
 use crate::Error;
 use crate::completion::Completion;
@@ -116,13 +117,12 @@ impl Engine {
     }
 
     /// The driving thread has done what it wanted: the next one drives, if anything is to be driven.
-    pub(crate) fn hand_over(&self, guard: MutexGuard<'_, Option<Core>>) {
+    pub(crate) fn hand_over(&self, guard: BatonGuard<'_, Option<Core>>) {
         let has_active = guard.as_ref().is_some_and(|core| !core.is_quiet());
         drop(guard);
-        // Whoever fails to get the lock after this shows in these numbers.
-        fence(Ordering::SeqCst);
-        let is_wanted = has_active || self.submitted.load(Ordering::Relaxed) > 0;
-        if self.following.load(Ordering::Relaxed) > 0 {
+        // Who failed to get the lock before this shows in these numbers.
+        let is_wanted = has_active || self.submitted.load(Ordering::SeqCst) > 0;
+        if self.following.load(Ordering::SeqCst) > 0 {
             let next = lock(&self.followers).pop_front();
             if let Some(next) = next {
                 self.following.fetch_sub(1, Ordering::SeqCst);
@@ -143,7 +143,7 @@ impl Engine {
     }
 
     /// Waits for the lock itself; who has it leaves soon, since it sees that somebody follows.
-    pub(super) fn lead(&self) -> MutexGuard<'_, Option<Core>> {
+    pub(super) fn lead(&self) -> BatonGuard<'_, Option<Core>> {
         if let Some(guard) = self.try_lead() {
             return guard;
         }

@@ -5,15 +5,18 @@
 //! because the one who did has left. Started calls are driven by whoever drives; while nobody does, by
 //! a thread of the engine, which exists from the first start on and sleeps while nothing is under way.
 
+mod baton;
 mod follow;
 
 use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use rlaunch_transport::shm::{Arena, Doorbell, State};
+
+use baton::{Baton, BatonGuard};
 
 use crate::collective::{CollectiveOperation, begin_near};
 use crate::completion::Completion;
@@ -39,7 +42,7 @@ pub(crate) struct Engine {
     pub(crate) logbook: Arc<Logbook>,
     /// `None` once finalized.
     /// Never dropped in a forked child, whose copy must not touch what is shared.
-    core: ManuallyDrop<Mutex<Option<Core>>>,
+    core: ManuallyDrop<Baton<Option<Core>>>,
     submissions: Mutex<VecDeque<Submission>>,
     /// Their number, to be looked at without the lock.
     pub(crate) submitted: AtomicUsize,
@@ -67,7 +70,7 @@ impl Engine {
             process: Process::current(),
             logbook: core.logbook.clone(),
             doorbell: doorbell.map(|(neighbours, local)| (neighbours.doorbell.clone(), local)),
-            core: ManuallyDrop::new(Mutex::new(Some(core))),
+            core: ManuallyDrop::new(Baton::new(Some(core))),
             submissions: Mutex::default(),
             submitted: AtomicUsize::new(0),
             followers: Mutex::default(),
@@ -402,13 +405,9 @@ impl Engine {
         Ok(())
     }
 
-    pub(crate) fn try_lead(&self) -> Option<MutexGuard<'_, Option<Core>>> {
-        match self.core.try_lock() {
-            Ok(guard) => Some(guard),
-            Err(TryLockError::WouldBlock) => None,
-            // A panic inside a call is a bug; the state it leaves is still sound, at worst unusable.
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-        }
+    #[inline]
+    pub(crate) fn try_lead(&self) -> Option<BatonGuard<'_, Option<Core>>> {
+        self.core.try_take()
     }
 
     fn submissions(&self) -> MutexGuard<'_, VecDeque<Submission>> {
