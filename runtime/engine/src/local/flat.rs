@@ -174,13 +174,12 @@ impl Flat {
     /// As [`Flat::conclude`].
     unsafe fn collect(&self, team: &Team, offset: usize) {
         for member in 0..team.size() {
-            let has_posted = self.collective != Collective::Gather || member != self.root;
-            // SAFETY: each has posted that part, this one too, but for the root of a gather.
+            // SAFETY: each has posted that part, but for the root of a gather, which this one is.
             unsafe {
-                let from = if has_posted {
-                    team.posted_data(member, self.posted).add(offset)
+                let from = if member == team.me() {
+                    self.input.add(offset)
                 } else {
-                    self.input
+                    team.posted_data(member, self.posted).add(offset)
                 };
                 self.copy(from, member as usize * self.part);
             }
@@ -204,14 +203,13 @@ impl Flat {
     /// As [`Flat::conclude`], for the members below `end`.
     #[inline]
     unsafe fn reduce(&self, team: &Team, end: u32, offset: usize) {
-        let has_posted = |member| self.collective != Collective::Reduce || member != self.root;
         let mut inputs = Inputs::default();
-        // SAFETY: all of them have posted, but for the root of a reduce.
+        // SAFETY: all of them have posted, but for the root of a reduce, which this one is.
         let inputs = inputs.gather(end, |member| unsafe {
-            if has_posted(member) {
-                team.posted_data(member, self.posted).add(offset)
+            if member == team.me() {
+                self.own(team, offset)
             } else {
-                self.root_input()
+                team.posted_data(member, self.posted).add(offset)
             }
         });
         if let Some(combine) = &self.combine {
@@ -220,18 +218,24 @@ impl Flat {
         }
     }
 
-    /// The root of a reduce posts nothing; its elements are prepared in their place.
+    /// This member's own elements, as they are combined: its input; or what it prepared of it, where
+    /// it was posted. The root of a reduce posts nothing, and prepares in the result's place.
     ///
     /// # Safety
-    /// Input and output are valid for the vector.
-    unsafe fn root_input(&self) -> *const u8 {
-        match &self.combine {
-            Some(combine) if combine.prepares() => {
-                // SAFETY: as the caller vouches.
-                unsafe { combine.prepare(self.output, self.input, self.part) };
-                self.output.cast_const()
+    /// As [`Flat::reduce`].
+    unsafe fn own(&self, team: &Team, offset: usize) -> *const u8 {
+        // SAFETY: as the caller vouches.
+        unsafe {
+            match &self.combine {
+                Some(combine) if combine.prepares() => {
+                    if self.collective != Collective::Reduce {
+                        return team.posted_data(team.me(), self.posted).add(offset);
+                    }
+                    combine.prepare(self.output, self.input, self.part);
+                    self.output.cast_const()
+                }
+                _ => self.input.add(offset),
             }
-            _ => self.input,
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::ptr::NonNull;
 
+use super::arena::LINE_BYTES;
+
 /// Asks for a line as its only owner. Only a hint: without effect where nothing is mapped.
 #[inline]
 pub(super) fn prefetch_to_write(line: NonNull<u8>) {
@@ -17,6 +19,43 @@ pub(super) fn prefetch_to_write(line: NonNull<u8>) {
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = line;
+}
+
+/// Moves a line that was written to where other cores find it soonest. Only a hint.
+#[inline]
+pub(super) fn hand_on(line: NonNull<u8>) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: processors that don't know the instruction take it for none; it changes no memory and
+    // never faults.
+    unsafe {
+        std::arch::asm!(
+            "cldemote [{}]",
+            in(reg) line.as_ptr(),
+            options(nostack, preserves_flags, readonly)
+        );
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = line;
+}
+
+/// Copies to lines that another core reads next, from the start of one on, and hands on each.
+///
+/// # Safety
+/// As [`std::ptr::copy_nonoverlapping`].
+#[inline]
+pub(super) unsafe fn copy_to_hand_on(from: *const u8, to: NonNull<u8>, bytes: usize) {
+    for at in (0..bytes).step_by(LINE_BYTES) {
+        // SAFETY: inside of the caller's range. Whole lines become single moves, not calls.
+        unsafe {
+            let (from, to) = (from.add(at), to.add(at));
+            if bytes - at >= LINE_BYTES {
+                std::ptr::copy_nonoverlapping(from, to.as_ptr(), LINE_BYTES);
+            } else {
+                std::ptr::copy_nonoverlapping(from, to.as_ptr(), bytes - at);
+            }
+            hand_on(to);
+        }
+    }
 }
 
 /// # Safety

@@ -7,16 +7,17 @@
 //! flat data:     8 × 4 KiB
 //! staging:       | in-slot 0, 1 | out-slot 0, 1 |
 //! ```
-//! Everything has one writer, its member; but for an in-slot in which a result is left for its owner
-//! ([`Team::put_to_return`]). Control pages are memory from the start; flat data and
-//! staging become so when their member first needs them.
+//! Everything has one writer at a time, usually its member; but see [`Team::put_to_return`] and
+//! [`Team::swaps`]. Control pages are memory from the start; flat data and staging become so when
+//! their member first needs them.
 //!
 //! **Rounds.** Every operation is a round: each member posts its descriptor, with the round's
 //! number, in the header slot of that round, and compares those of all others before it returns a
 //! result that depends on them. Up to 24 bytes of data travel in that line, up to
 //! [`FLAT_BYTES_MAX`] beside it. A member that needs nothing from the others need not wait for them:
 //! it may be up to four rounds ahead, and compares later ([`Team::settle`]), at most four rounds
-//! later. A slot is used again after eight, so by then every member has read and compared it.
+//! later. A slot is used again after eight, so by then every member has read and compared it. Two
+//! members use each other's slots of flat data every other time ([`Team::swaps`]).
 //!
 //! **Exchanges.** What does not fit passes through the staging slots, block by block, two of each
 //! kind in turn. Such a round is an exchange, and none of its members ends it before all have begun
@@ -29,6 +30,7 @@
 mod compare;
 mod direct;
 mod exchange;
+mod post;
 
 use std::cell::Cell;
 use std::io;
@@ -40,7 +42,6 @@ use rlaunch_wire::Descriptor;
 
 use super::arena::{LINE_BYTES, PAGE_BYTES};
 use super::doorbell::ring_all;
-use super::lines::{copy_short, prefetch_to_write};
 use super::{Area, Arena, State};
 
 pub use compare::Difference;
@@ -249,55 +250,6 @@ impl Team {
         false
     }
 
-    /// Tells the others of this rank's call in the round begun last, with its share of data.
-    ///
-    /// # Safety
-    /// `data` is valid for reads of `bytes`, at most [`FLAT_BYTES_MAX`].
-    #[inline]
-    pub unsafe fn post(
-        &mut self,
-        descriptor: &[u8; Descriptor::BYTES],
-        data: *const u8,
-        bytes: usize,
-    ) -> io::Result<()> {
-        assert!(bytes <= FLAT_BYTES_MAX, "{bytes} bytes in a flat slot");
-        let header = self.header(self.me, self.round);
-        // SAFETY: the slot is ours to write: all have read what it held (`begin`), and nobody
-        // reads it before the flag below.
-        unsafe {
-            header
-                .add(HEADER_DESCRIPTOR)
-                .copy_from_nonoverlapping(NonNull::from(descriptor).cast(), Descriptor::BYTES);
-        }
-        if bytes <= INLINE_BYTES_MAX {
-            // SAFETY: as above; the rest of the line has room.
-            unsafe { copy_short(data, header.add(HEADER_DATA).as_ptr(), bytes) };
-        } else {
-            self.commit_flat()?;
-            let slot = self.flat(self.me, self.round);
-            // SAFETY: as above; checked against the slot's length.
-            unsafe { std::ptr::copy_nonoverlapping(data, slot.as_ptr(), bytes) };
-        }
-        self.flag(self.me, self.round)
-            .store(self.round, Ordering::Release);
-        self.ring();
-        self.prepare_next(bytes);
-        Ok(())
-    }
-
-    /// The lines of the next post, last with those who read them, come while this rank waits.
-    #[inline]
-    fn prepare_next(&self, bytes: usize) {
-        prefetch_to_write(self.header(self.me, self.round + 1));
-        if bytes > INLINE_BYTES_MAX {
-            let slot = self.flat(self.me, self.round + 1);
-            for line in 0..bytes.min(PREPARED_BYTES_MAX).div_ceil(LINE_BYTES) {
-                // SAFETY: inside the slot, which is longer.
-                prefetch_to_write(unsafe { slot.add(line * LINE_BYTES) });
-            }
-        }
-    }
-
     /// Whether `member` has posted its call of the round begun last.
     #[inline]
     pub fn has_posted(&self, member: u32) -> bool {
@@ -323,18 +275,6 @@ impl Team {
         unsafe { header.add(HEADER_DESCRIPTOR).cast().read_unaligned() }
     }
 
-    /// The data of a member that has posted `bytes`. Aligned to 8; valid until this rank begins the
-    /// next round.
-    #[inline]
-    pub fn posted_data(&self, member: u32, bytes: usize) -> *const u8 {
-        debug_assert!(self.has_posted(member));
-        if bytes <= INLINE_BYTES_MAX {
-            // SAFETY: inside the slot.
-            return unsafe { self.header(member, self.round).add(HEADER_DATA).as_ptr() };
-        }
-        self.flat(member, self.round).as_ptr()
-    }
-
     /// Every member but this one.
     #[inline]
     pub fn others(&self) -> impl Iterator<Item = u32> + use<> {
@@ -347,14 +287,6 @@ impl Team {
         let others = self.members.iter().enumerate();
         let others = others.filter(|(member, _)| *member != self.me as usize);
         ring_all(&self.arena, others.map(|(_, rank)| *rank));
-    }
-
-    fn commit_flat(&mut self) -> io::Result<()> {
-        if !self.flat_is_committed {
-            self.commit(flat_offset(self.members.len(), self.me), FLAT_MEMBER_BYTES)?;
-            self.flat_is_committed = true;
-        }
-        Ok(())
     }
 
     fn commit_staging(&mut self) -> io::Result<()> {
@@ -374,11 +306,6 @@ impl Team {
     fn staging(&self, member: u32, slot: usize) -> NonNull<u8> {
         let offset = staging_offset(self.members.len(), member, self.slot_bytes);
         self.at(offset + slot * self.slot_bytes)
-    }
-
-    fn flat(&self, member: u32, round: u64) -> NonNull<u8> {
-        let slot = (round % ROUNDS) as usize;
-        self.at(flat_offset(self.members.len(), member) + slot * FLAT_BYTES_MAX)
     }
 
     fn header(&self, member: u32, round: u64) -> NonNull<u8> {

@@ -1,4 +1,5 @@
-//! `Team::begin`, `post`, `has_posted`: a header slot is written again only after all have read it.
+//! `Team::begin`, `post`, `has_posted`: a slot is written again only after all have read it; also
+//! where two members swap their slots of data each time they come round.
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
@@ -33,6 +34,12 @@ impl Member {
         &self.slots[(round % ROUNDS) as usize]
     }
 
+    /// Where the data of this one lie, if `other` is the other.
+    fn data<'a>(&'a self, other: &'a Self, round: u64) -> &'a Plain {
+        let is_swapped = (round / ROUNDS) % 2 == 1;
+        &if is_swapped { other } else { self }.slot(round).data
+    }
+
     fn has_posted(&self, round: u64) -> bool {
         self.slot(round).flag.load(Ordering::Acquire) >= round
     }
@@ -44,11 +51,11 @@ fn run(me: &Member, other: &Member, reads: bool, orders: Orders) {
         if round >= ROUNDS {
             wait_until(|| other.has_posted(round + 1 - ROUNDS));
         }
-        me.slot(round).data.write(round * 10);
+        me.data(other, round).write(round * 10);
         me.slot(round).flag.store(round, orders.publish());
         if reads {
             wait_until(|| other.has_posted(round));
-            assert_eq!(other.slot(round).data.read(), round * 10);
+            assert_eq!(other.data(me, round).read(), round * 10);
         }
     }
 }
