@@ -6,8 +6,7 @@
 //! before anyone takes it, and results of block `k` lie where its input did.
 
 mod pair;
-
-use std::ops::Range;
+mod pieces;
 
 use rlaunch_transport::Progress;
 use rlaunch_transport::shm::{DONE, SLOTS, Stage, Team};
@@ -34,9 +33,6 @@ pub(crate) struct Exchange {
     taken: u64,
     fetched: u64,
 }
-
-/// Results that have two places are made in pieces that the first cache holds.
-const PIECE_BYTES: usize = 8 * 1024;
 
 impl Exchange {
     /// # Safety
@@ -237,19 +233,6 @@ impl Exchange {
     }
 
     /// # Safety
-    /// As [`Exchange::put`].
-    unsafe fn copy_in(&self, to: *mut u8, piece: Range<usize>) {
-        // SAFETY: the piece lies in the input, which is valid, and fits.
-        unsafe {
-            let from = self.input.add(piece.start);
-            match &self.combine {
-                Some(combine) => combine.prepare(to, from, piece.len()),
-                None => rlaunch_device::copy_between_cores(to, from, piece.len()),
-            }
-        }
-    }
-
-    /// # Safety
     /// All that the plan takes from has put the block; the output is valid; `result` is this
     /// member's out-slot where the pattern has one.
     unsafe fn take(&mut self, team: &Team, result: *mut u8) {
@@ -326,126 +309,6 @@ impl Exchange {
                 if from != self.output.add(to.start) {
                     self.copy_out(to.start, from, length);
                 }
-            }
-        }
-    }
-
-    /// This member's share of the block, into its out-slot and the output.
-    ///
-    /// # Safety
-    /// As [`Exchange::take`]; `place` is the share's in slots.
-    unsafe fn take_share(
-        &mut self,
-        team: &Team,
-        share: Range<usize>,
-        place: usize,
-        result: *mut u8,
-        wants_output: bool,
-    ) {
-        for at in (0..share.len()).step_by(PIECE_BYTES) {
-            let length = PIECE_BYTES.min(share.len() - at);
-            // SAFETY: inside of the share.
-            unsafe {
-                let (from, place, result) = (share.start + at, place + at, result.add(at));
-                let everyone = 0..self.plan.members;
-                if wants_output && !self.streams {
-                    // In place the output's lines are ours already, those of the slot are not.
-                    let output = self.output.add(from);
-                    self.combine(team, everyone, from, output, place, length);
-                    rlaunch_device::copy_between_cores(result, output, length);
-                } else {
-                    self.combine(team, everyone, from, result, place, length);
-                    if wants_output {
-                        self.copy_out(from, result, length);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Combines what `members` have put (at `place` in their slots) with this one's own at `from`
-    /// in the input, into `to` in the output.
-    ///
-    /// # Safety
-    /// As [`Exchange::take`].
-    unsafe fn reduce(
-        &mut self,
-        team: &Team,
-        members: Range<u32>,
-        from: Range<usize>,
-        to: Range<usize>,
-        place: usize,
-    ) {
-        // SAFETY: as the caller vouches; both ranges have one length.
-        unsafe {
-            let output = self.output.add(to.start);
-            self.combine(team, members, from.start, output, place, to.len());
-        }
-    }
-
-    /// Combines `length` bytes at `place` in the slots of `members`, and at `from` in the input of
-    /// this one, into `to`.
-    ///
-    /// # Safety
-    /// As [`Exchange::take`].
-    unsafe fn combine(
-        &mut self,
-        team: &Team,
-        members: Range<u32>,
-        from: usize,
-        to: *mut u8,
-        place: usize,
-        length: usize,
-    ) {
-        let (me, block) = (self.plan.me, self.taken);
-        // SAFETY: as the caller vouches.
-        let own = unsafe {
-            if members.contains(&me) {
-                self.own(from, to, length)
-            } else {
-                to.cast_const()
-            }
-        };
-        let contributions = self.inputs.gather(members.end, |member| {
-            if member == me {
-                own
-            } else {
-                team.put_by(member, block).wrapping_add(place)
-            }
-        });
-        if let Some(combine) = &self.combine {
-            // SAFETY: as the caller vouches.
-            unsafe { combine.many(to, contributions, length) };
-        }
-    }
-
-    /// This member's own contribution: its input, or what it prepared of it at `to`.
-    ///
-    /// # Safety
-    /// The input at `from` and `to` are valid for `bytes`; `to` will be overwritten.
-    unsafe fn own(&self, from: usize, to: *mut u8, bytes: usize) -> *const u8 {
-        // SAFETY: as the caller vouches.
-        let input = unsafe { self.input.add(from) };
-        match &self.combine {
-            Some(combine) if combine.prepares() => {
-                // SAFETY: as the caller vouches.
-                unsafe { combine.prepare(to, input, bytes) };
-                to.cast_const()
-            }
-            _ => input,
-        }
-    }
-
-    /// # Safety
-    /// `from` is valid for `bytes`, the output for as many from `to` on.
-    unsafe fn copy_out(&self, to: usize, from: *const u8, bytes: usize) {
-        // SAFETY: as the caller vouches; slots and input are apart from the output.
-        unsafe {
-            let to = self.output.add(to);
-            if self.streams {
-                rlaunch_device::copy_nontemporal(to, from, bytes);
-            } else {
-                std::ptr::copy_nonoverlapping(from, to, bytes);
             }
         }
     }

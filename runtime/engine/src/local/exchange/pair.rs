@@ -2,8 +2,8 @@
 //! part came, and there the other fetches it.
 //!
 //! Lines are asked for as they will be written, when they are to be read. So a line of a slot has one
-//! owner at a time, and travels once to and once back for each block: half of what slots cost that one
-//! member always writes and the other always reads.
+//! owner at a time, and travels half as often as where one member always writes it and the other
+//! always reads it.
 
 use std::ops::Range;
 
@@ -48,16 +48,16 @@ impl Exchange {
     ///
     /// # Safety
     /// `slot` holds the share, and the output the vector.
-    pub(super) unsafe fn fetch_back(&self, share: Range<usize>, slot: *const u8) {
+    pub(super) unsafe fn fetch_back(&self, to: Range<usize>, slot: *const u8) {
         // SAFETY: as the caller vouches.
         unsafe {
-            let output = self.output.add(share.start);
+            let output = self.output.add(to.start);
             if !self.streams {
-                rlaunch_device::copy_taking_over(output, slot, share.len());
+                rlaunch_device::copy_taking_over(output, slot, to.len());
                 return;
             }
-            for at in (0..share.len()).step_by(STREAMED_BYTES) {
-                let length = STREAMED_BYTES.min(share.len() - at);
+            for at in (0..to.len()).step_by(STREAMED_BYTES) {
+                let length = STREAMED_BYTES.min(to.len() - at);
                 rlaunch_device::take_over(slot.add(at), length);
                 rlaunch_device::copy_nontemporal(output.add(at), slot.add(at), length);
             }
