@@ -786,7 +786,8 @@ int rl_wait_timeout(rl_request **request, double seconds, int *done, rl_status *
  * another receive, and rl_wait of it returns RL_ERROR_CANCELLED. Sets *cancelled to 0 where it is too
  * late, or the call is no receive: it goes on. Either way the request is still to be waited for.
  */
-int rl_request_cancel(rl_request *request, int *cancelled);
+int rl_request_cancel(rl_request *request,
+                      int *cancelled);
 
 /**
  * Frees a request and sets it to NULL. One under way is waited for first; a receive that no message
