@@ -23,7 +23,6 @@
 //!   wait for each other, so a thread with a communicator of its own depends on no other thread.
 
 mod active;
-mod aside;
 mod bootstrap;
 mod call;
 mod card;

@@ -4,25 +4,22 @@
 //! asks for its own by communicator and sequence ([`Core::arrival`], [`Core::take_part`]). A message that
 //! is not the asker's is left for the operation it belongs to; if that has not taken it after a
 //! while (it has not begun here, or waits for another peer), it is set aside in memory, so that
-//! communicators don't wait for each other, as far as memory reaches ([`crate::aside`]); then the stream
+//! communicators don't wait for each other, as far as memory reaches ([`aside`]); then the stream
 //! waits, as it would without.
 //!
 //! A message is never cut off: who gives up in the middle of one ([`Core::give_up`]) leaves the rest
 //! here, to be sent as filler or received as nothing, in its turn.
 
+mod aside;
+
 use std::collections::VecDeque;
 
-use rlaunch_transport::{
-    Connection, ConnectionError, Header, Incoming, Kind, Outgoing, Progress, Sink,
-};
+use rlaunch_transport::{Connection, ConnectionError, Header, Incoming, Kind, Outgoing, Progress};
 use rlaunch_wire::Descriptor;
 
 use crate::Error;
-use crate::aside;
 use crate::core::{Core, Queued};
-
-/// Looks at a message of another operation before it is set aside.
-const PATIENCE: u32 = 64;
+use aside::{Aside, Goes, Intake};
 
 /// Which call a message belongs to.
 type Owner = (u32, u64);
@@ -46,26 +43,6 @@ pub(crate) struct Stream {
     looks: u32,
     /// The peer has said goodbye behind all it sent.
     has_ended: bool,
-}
-
-#[derive(Debug)]
-struct Aside {
-    header: Header,
-    body: Vec<u64>,
-}
-
-#[derive(Debug)]
-struct Intake {
-    header: Header,
-    body: Vec<u64>,
-    incoming: Incoming,
-    goes: Goes,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Goes {
-    Aside,
-    Nowhere,
 }
 
 fn owner(call: &Descriptor) -> Owner {
@@ -263,84 +240,6 @@ impl Core {
         }
     }
 
-    /// Deals with a message at the head that is not the asker's: true when it has gone.
-    fn pass_over(&mut self, rank: u32, header: Header, call: &Descriptor) -> Result<bool, Error> {
-        let stream = &mut self.peers[rank as usize].stream;
-        stream.looks += 1;
-        if stream.looks < PATIENCE {
-            return Ok(false);
-        }
-        stream.looks = 0;
-        let (bytes, of_peer) = (header.length_bytes as usize, stream.aside_bytes);
-        if header.kind != Kind::Collective {
-            return Ok(false);
-        }
-        let of_all = self.peers.iter().map(|peer| peer.stream.aside_bytes).sum();
-        let stream = &mut self.peers[rank as usize].stream;
-        if !aside::has_room(of_peer, of_all, bytes) {
-            stream.held_up_by = Some(header.descriptor);
-            return Ok(false);
-        }
-        stream.aside_bytes += bytes;
-        self.begin_intake(rank, header, Goes::Aside);
-        self.take_in(rank, call)
-    }
-
-    fn aside_for(&self, rank: u32, call: &Descriptor) -> Option<Header> {
-        let stream = &self.peers[rank as usize].stream;
-        let at = stream.find_aside(call)?;
-        Some(stream.aside[at].header)
-    }
-
-    fn begin_intake(&mut self, rank: u32, header: Header, goes: Goes) {
-        self.peers[rank as usize].stream.held_up_by = None;
-        let length = match goes {
-            Goes::Nowhere => 0,
-            Goes::Aside => header.length_bytes as usize,
-        };
-        let mut body = vec![0u64; length.div_ceil(8)];
-        let sink = match goes {
-            Goes::Nowhere => Sink::Discard,
-            Goes::Aside => Sink::Copy {
-                to: body.as_mut_ptr().cast(),
-                streaming: false,
-            },
-        };
-        self.peers[rank as usize].stream.intake = Some(Intake {
-            header,
-            body,
-            incoming: Incoming::new(sink),
-            goes,
-        });
-    }
-
-    /// Goes on with a message that is set aside or thrown away; true when none is left.
-    fn take_in(&mut self, rank: u32, call: &Descriptor) -> Result<bool, Error> {
-        let Some(mut intake) = self.peers[rank as usize].stream.intake.take() else {
-            return Ok(true);
-        };
-        // SAFETY: the body was made for the header's length, and moves do not move its heap.
-        let result = unsafe { self.connection(rank).poll_payload(&mut intake.incoming) };
-        match result {
-            Ok(Progress::Done) => {
-                let Intake { header, body, .. } = intake;
-                match intake.goes {
-                    Goes::Nowhere => {}
-                    Goes::Aside => {
-                        let stream = &mut self.peers[rank as usize].stream;
-                        stream.aside.push_back(Aside { header, body });
-                    }
-                }
-                Ok(true)
-            }
-            Ok(_) => {
-                self.peers[rank as usize].stream.intake = Some(intake);
-                Ok(false)
-            }
-            Err(error) => Err(self.explain(rank, error, call)),
-        }
-    }
-
     /// Sends what waits for this peer; true when nothing is left. Only between messages.
     pub(crate) fn flush_outbox(&mut self, rank: u32, call: &Descriptor) -> Result<bool, Error> {
         let peer = &mut self.peers[rank as usize];
@@ -411,18 +310,6 @@ impl Core {
         Ok(())
     }
 
-    /// What was set aside for a communicator that is gone.
-    pub(crate) fn forget_aside(&mut self, id: u32) {
-        for peer in &mut self.peers {
-            let stream = &mut peer.stream;
-            stream
-                .aside
-                .retain(|message| message.header.descriptor.communicator != id);
-            let bytes = |message: &Aside| message.header.length_bytes as usize;
-            stream.aside_bytes = stream.aside.iter().map(bytes).sum();
-        }
-    }
-
     fn connection(&mut self, rank: u32) -> &mut dyn Connection {
         let connection = self.peers[rank as usize].connection.as_mut();
         connection
@@ -435,21 +322,5 @@ impl Stream {
     /// No message is in the middle of being sent.
     pub(crate) fn is_between_messages(&self) -> bool {
         self.sending.is_none() && self.abandoned.is_none()
-    }
-
-    /// What stands in the way of what is asked for, for messages; else empty.
-    pub(crate) fn obstacle(&self, rank: u32) -> String {
-        self.held_up_by.map_or_else(String::new, |call| {
-            let megabytes = self.aside_bytes >> 20;
-            format!(
-                ", behind {call} of rank {rank}, which this rank has not begun, and of which \
-                 {megabytes} MiB are set aside already"
-            )
-        })
-    }
-
-    fn find_aside(&self, call: &Descriptor) -> Option<usize> {
-        let is_for = |message: &Aside| owner(&message.header.descriptor) == owner(call);
-        self.aside.iter().position(is_for)
     }
 }
