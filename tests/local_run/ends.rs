@@ -1,9 +1,11 @@
 //! How jobs end: codes, verdicts, and nothing left behind.
 
+use std::io;
+use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{self, SigHandler, Signal, kill};
 use nix::unistd::Pid;
 
 use super::{finish, is_gone, ranks, rlaunch, wait_until};
@@ -89,12 +91,20 @@ fn signalled(signal: Signal) -> (Option<i32>, String) {
     let directory = tempfile::tempdir().unwrap();
     let pid_file = directory.path().join("pid");
     let script = format!("echo $$ > {}; exec sleep 100", pid_file.display());
-    let child = rlaunch()
+    let mut command = rlaunch();
+    command
         .args(["-np", "1", "--", "sh", "-c", &script])
         .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+        .stderr(Stdio::piped());
+    // The tests themselves may run under nohup, which the launcher would heed.
+    let heed_hangup = || {
+        // SAFETY: no handler is set, only what a terminal's programs have.
+        let before = unsafe { signal::signal(Signal::SIGHUP, SigHandler::SigDfl) };
+        before.map(|_| ()).map_err(io::Error::from)
+    };
+    // SAFETY: one call that may be made between fork and exec.
+    unsafe { command.pre_exec(heed_hangup) };
+    let child = command.spawn().unwrap();
     wait_until("the rank's start", || {
         std::fs::read_to_string(&pid_file).is_ok_and(|text| text.ends_with('\n'))
     });
