@@ -38,5 +38,6 @@ int main(void)
     OK(rl_buffer_free(small));
     OK(rl_buffer_free(NULL));
     EXPECT(rl_buffer_data(NULL) == NULL);
+    printf("all well\n");
     return 0;
 }

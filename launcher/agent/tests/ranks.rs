@@ -197,15 +197,16 @@ async fn a_rank_has_a_session_default_signals_and_three_descriptors() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], lines[1], "leader of its session");
     assert_eq!(lines[2], "4", "0, 1, 2 and the folder that ls reads");
-    let mask = |name: &str| {
-        let line = lines
-            .iter()
-            .find_map(|line| line.strip_prefix(name))
-            .unwrap();
-        u64::from_str_radix(line, 16).unwrap()
+    let own = std::fs::read_to_string("/proc/self/status").unwrap();
+    let mask = |status: &str, name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        u64::from_str_radix(line.unwrap().trim(), 16).unwrap()
     };
+    // What nohup asked for is passed on.
+    let hangup = mask(&own, "SigIgn:") & 1;
     // 32 and 33 are the C library's own; it does not let them be changed.
-    assert_eq!((mask("SigBlk:"), mask("SigIgn:") & !(3 << 31)), (0, 0));
+    let ignored = mask(&text, "SigIgn:") & !(3 << 31);
+    assert_eq!((mask(&text, "SigBlk:"), ignored), (0, hangup));
 }
 
 #[tokio::test]
