@@ -76,7 +76,15 @@ type Kind = fn(&Error) -> bool;
 /// Rank 1 does this, while rank 0 waits for a message from it.
 #[test]
 fn what_a_peer_does_instead_of_sending_has_kinds() {
-    let cases: [(&str, Call, Kind); 3] = [
+    let cases: [(&str, Call, Kind); 4] = [
+        (
+            "aborts",
+            |world| {
+                world.abort("enough");
+                Ok(())
+            },
+            |error| matches!(error, Error::Aborted { by, reason, .. } if by.rank == 1 && reason == "enough"),
+        ),
         (
             "leaves",
             |_| Ok(()),

@@ -98,7 +98,7 @@ impl Communicator {
     /// hear of it, with an error that carries the reason. From any thread.
     pub fn abort(&self, reason: &str) {
         self.inner.shared.abort(reason);
-        self.inner.engine.wake();
+        self.inner.engine.note_abort(self.key());
     }
 
     /// What this communicator failed with, if it has.

@@ -291,6 +291,24 @@ impl Engine {
         result.unwrap_or(Err(Error::Finalized))
     }
 
+    /// The communicator was aborted: the others are told, whether or not this rank calls again.
+    pub(crate) fn note_abort(&self, key: GroupKey) {
+        if !self.is_usable() {
+            return;
+        }
+        match self.try_lead() {
+            Some(mut guard) => {
+                if let Some(core) = guard.as_mut() {
+                    core.note_abort(key);
+                }
+                self.hand_over(guard);
+            }
+            None => self.submit(Submission::Change(Box::new(move |core| {
+                core.note_abort(key);
+            }))),
+        }
+    }
+
     /// The last handle of a communicator is gone.
     pub(crate) fn free(&self, key: GroupKey) {
         if !self.is_usable() {
