@@ -57,7 +57,11 @@ impl Core {
             count: 0,
         };
         let is_news = !self.ending.has_told;
+        let known = self.failed_groups();
         self.settle_last_calls();
+        let found = self.ending.late.take();
+        let found = found.or_else(|| self.failed_since(&known));
+        self.ending.late = found.or_else(|| self.missed_call());
         let result = self.last_failure().map_or(Ok(()), Err);
         self.end_all(&Error::Finalized);
         if let Some(neighbours) = &self.neighbours {
@@ -90,6 +94,44 @@ impl Core {
         let world = self.group(Groups::WORLD);
         let of_world = world.poison.clone().filter(|_| !world.is_replaced);
         of_world.or_else(|| self.ending.late.take())
+    }
+
+    fn failed_groups(&self) -> Vec<GroupKey> {
+        let mut keys = self.groups.keys();
+        keys.retain(|key| self.group(*key).poison.is_some());
+        keys
+    }
+
+    /// What a communicator failed with that no call has been able to tell.
+    fn failed_since(&self, known: &[GroupKey]) -> Option<Error> {
+        let mut failed = self.failed_groups();
+        failed.retain(|key| !known.contains(key));
+        failed
+            .first()
+            .and_then(|key| self.group(*key).poison.clone())
+    }
+
+    /// The first of this rank's last calls that another rank has left without.
+    fn missed_call(&self) -> Option<Error> {
+        let live = self.groups.iter().filter(|group| group.poison.is_none());
+        live.filter(|group| open_calls(group) > 0)
+            .find_map(|group| {
+                let last = group.history.back()?;
+                let has_missed = |rank: &u32| {
+                    let peer = &self.peers[*rank as usize];
+                    let calls = peer.waits_in.iter();
+                    let of_group = calls.filter(|call| call.communicator == group.id());
+                    let told = of_group.map(|call| call.sequence).max();
+                    // A communicator that it has freed it says nothing of; the world is never freed.
+                    let is_before = told.map_or(group.id() == 0, |told| told < last.sequence);
+                    *rank != self.rank && peer.is_leaving && peer.failure.is_none() && is_before
+                };
+                let rank = group.ranks.iter().find(|rank| has_missed(rank))?;
+                Some(Error::PeerLeft {
+                    peer: self.identity(*rank),
+                    during: last.to_string(),
+                })
+            })
     }
 
     /// Says which calls were the last, and compares those that could end without hearing of all others
@@ -195,8 +237,10 @@ impl Core {
 }
 
 /// How many of the last calls could end without hearing of all others: of the root of a broadcast,
-/// say. Any other shows by its end that all have made it, and the same calls before.
+/// say. Any other shows by its end that all have made it, and the same calls before. One that was
+/// started and has not ended shows nothing.
 fn open_calls(group: &Group) -> usize {
+    let under_way = usize::from(group.is_busy);
     let hears_all = |call: &&Descriptor| {
         matches!(
             call.collective,
@@ -211,6 +255,6 @@ fn open_calls(group: &Group) -> usize {
                 | Collective::Create
         )
     };
-    let calls = group.history.iter().rev();
-    calls.take_while(|call| !hears_all(call)).count()
+    let ended = group.history.iter().rev().skip(under_way);
+    under_way + ended.take_while(|call| !hears_all(call)).count()
 }

@@ -175,17 +175,64 @@ fn the_last_calls_before_the_end_are_compared() {
     }
 }
 
-/// Its last handle may be gone where the difference is found: then the end tells it.
+/// No call is left to tell it: then the end does.
 #[test]
 fn the_last_calls_of_a_part_are_compared_too() {
+    let is_found = |result: &Result<(), Error>| matches!(result, Err(Error::Mismatch { .. }));
+    for transports in [SHM, TCP] {
+        let results = ranks(&config(2, transports), |world| {
+            let part = world.duplicate()?;
+            part.broadcast(&mut [0i64; 4], world.rank())?;
+            world.barrier()?;
+            let end = world.finalize();
+            drop(part);
+            end
+        });
+        assert!(results.iter().all(is_found), "{transports:?}: {results:?}");
+    }
+    // Where the last handle is gone, what the other one made may be gone as well.
     let results = ranks(&config(2, SHM), |world| {
         let part = world.duplicate()?;
         part.broadcast(&mut [0i64; 4], world.rank())?;
         drop(part);
         world.finalize()
     });
-    let is_found = |result: &Result<(), Error>| matches!(result, Err(Error::Mismatch { .. }));
     assert!(results.iter().any(is_found), "{results:?}");
+}
+
+/// A last call that one rank makes alone, and that needs nobody to end.
+#[test]
+fn a_last_call_that_others_left_without_is_found() {
+    let alone: [(&str, Call); 3] = [
+        ("a broadcast's root", |world| {
+            world.broadcast(&mut [0i64; 4], 1)
+        }),
+        ("not the root of a gather", |world| {
+            world.gather(&[0i64; 4], &mut [], 0)
+        }),
+        ("nobody waits", |world| {
+            let pending = world.start_all_reduce(vec![0i64; 4], Op::Sum)?;
+            std::mem::forget(pending);
+            Ok(())
+        }),
+    ];
+    for transports in [SHM, TCP] {
+        for (name, call) in alone {
+            for with_calls_before in [false, true] {
+                let results = ranks(&config(2, transports), |world| {
+                    if with_calls_before {
+                        world.barrier()?;
+                    }
+                    if world.rank() == 1 {
+                        call(&world)?;
+                    }
+                    world.finalize()
+                });
+                let at = format!("{name}, {transports:?}, {with_calls_before}: {results:?}");
+                assert!(matches!(results[1], Err(Error::PeerLeft { .. })), "{at}");
+            }
+        }
+    }
 }
 
 /// Nobody waits at the end for what was the same everywhere.
