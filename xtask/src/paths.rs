@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-/// The repository's root: the folder above this crate.
+/// The repository's root: the folder above this crate. As cargo says it now: the checkout may have been
+/// moved or copied since this was built.
 pub fn root() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let here = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     here.parent()
         .expect("xtask lies in the repository")
         .to_path_buf()

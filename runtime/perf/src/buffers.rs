@@ -2,7 +2,7 @@
 
 use crate::arguments::Buffers;
 use rlaunch_runtime::{Communicator, Error, SharedBuffer};
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
 
 /// Pages, so that no two buffers share one and every alignment is served.
 const ALIGNMENT: usize = 4096;
@@ -47,7 +47,9 @@ impl Block {
                 // SAFETY: the size is not 0: it holds the guard.
                 let base = unsafe { alloc_zeroed(layout) };
                 if base.is_null() {
-                    handle_alloc_error(layout);
+                    return Err(Error::Argument(format!(
+                        "no memory for a buffer of {bytes} bytes; a smaller -e may fit"
+                    )));
                 }
                 (base, Memory::Private(base, layout))
             }
