@@ -60,7 +60,7 @@ impl Core {
         let known = self.failed_groups();
         self.settle_last_calls();
         let found = self.ending.late.take();
-        let found = found.or_else(|| self.failed_since(&known));
+        let found = found.or_else(|| self.differences_since(&known));
         self.ending.late = found.or_else(|| self.missed_call());
         let result = self.last_failure().map_or(Ok(()), Err);
         self.end_all(&Error::Finalized);
@@ -102,13 +102,12 @@ impl Core {
         keys
     }
 
-    /// What a communicator failed with that no call has been able to tell.
-    fn failed_since(&self, known: &[GroupKey]) -> Option<Error> {
-        let mut failed = self.failed_groups();
-        failed.retain(|key| !known.contains(key));
-        failed
-            .first()
-            .and_then(|key| self.group(*key).poison.clone())
+    /// A difference that no call has been able to tell. Of other failures those told whom they concern.
+    fn differences_since(&self, known: &[GroupKey]) -> Option<Error> {
+        let failed = self.failed_groups().into_iter();
+        let new = failed.filter(|key| !known.contains(key));
+        let mut errors = new.filter_map(|key| self.group(key).poison.clone());
+        errors.find(|error| matches!(error, Error::Mismatch { .. }))
     }
 
     /// The first of this rank's last calls that another rank has left without.
