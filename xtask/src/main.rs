@@ -30,7 +30,7 @@ cargo x <command>
   check --deep [PART]
                     instead: models, algorithms at 1,024 ranks, garbage, fuzzer, Miri, ThreadSanitizer
   gen [--check]     code made from runtime/control/proto, rlaunch.h from bindings/c/src
-  bench cpu|start|hosts
+  bench cpu|start|hosts|link
                     ours against Open MPI and MPICH, side by side
   hosts up N | exec HOST -- COMMAND | list | fault … | down
                     real hosts on this machine, made of namespaces

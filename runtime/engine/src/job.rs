@@ -41,8 +41,6 @@ impl fmt::Debug for Work {
 /// What is handed to the engine from outside of its lock.
 pub(crate) enum Submission {
     Job(Job),
-    /// The last handle of a communicator is gone.
-    Free(GroupKey),
     Change(Box<dyn FnOnce(&mut Core) + Send>),
 }
 
@@ -50,7 +48,6 @@ impl fmt::Debug for Submission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Job(job) => f.debug_tuple("Job").field(job).finish(),
-            Self::Free(key) => f.debug_tuple("Free").field(key).finish(),
             Self::Change(_) => f.debug_tuple("Change").finish(),
         }
     }

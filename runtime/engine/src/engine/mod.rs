@@ -293,35 +293,27 @@ impl Engine {
 
     /// The communicator was aborted: the others are told, whether or not this rank calls again.
     pub(crate) fn note_abort(&self, key: GroupKey) {
-        if !self.is_usable() {
-            return;
-        }
-        match self.try_lead() {
-            Some(mut guard) => {
-                if let Some(core) = guard.as_mut() {
-                    core.note_abort(key);
-                }
-                self.hand_over(guard);
-            }
-            None => self.submit(Submission::Change(Box::new(move |core| {
-                core.note_abort(key);
-            }))),
-        }
+        self.soon(move |core| core.note_abort(key));
     }
 
     /// The last handle of a communicator is gone.
     pub(crate) fn free(&self, key: GroupKey) {
+        self.soon(move |core| core.free(key));
+    }
+
+    /// Changes the state now, or has whoever drives do so; waits for nobody.
+    fn soon(&self, change: impl FnOnce(&mut Core) + Send + 'static) {
         if !self.is_usable() {
             return;
         }
         match self.try_lead() {
             Some(mut guard) => {
                 if let Some(core) = guard.as_mut() {
-                    core.free(key);
+                    change(core);
                 }
                 self.hand_over(guard);
             }
-            None => self.submit(Submission::Free(key)),
+            None => self.submit(Submission::Change(Box::new(change))),
         }
     }
 
@@ -365,7 +357,6 @@ impl Engine {
             self.submitted.fetch_sub(1, Ordering::SeqCst);
             match submission {
                 Submission::Job(job) => core.begin_job(job),
-                Submission::Free(key) => core.free(key),
                 Submission::Change(change) => change(core),
             }
         }
