@@ -20,9 +20,9 @@
  *   of a request belong to the runtime until it is complete.
  * - All ranks of a communicator make the same collective calls on it in the same order. Where they
  *   do not, all of them get RL_ERROR_MISMATCH. Communicators don't wait for each other.
- * - After any error but RL_ERROR_ARGUMENT each later call on the communicator fails in the same
- *   way, and the buffers of the failed call have undefined contents. rl_comm_shrink makes one of
- *   the ranks that are left.
+ * - After any error but RL_ERROR_ARGUMENT, RL_ERROR_MEMORY and RL_ERROR_CANCELLED each later call on
+ *   the communicator fails in the same way, and the buffers of the failed call have undefined
+ *   contents. rl_comm_shrink makes one of the ranks that are left.
  * - A communicator may be used from several threads; calls take turns. The first rl_i… starts the
  *   one thread that drives such calls while nobody waits.
  * - count is in elements, of the part that belongs to one rank. Buffers are aligned for their type;
@@ -75,6 +75,8 @@ typedef enum {
   RL_ERROR_FINALIZED = 11,
   /** The request was cancelled; the communicator stays usable. */
   RL_ERROR_CANCELLED = 12,
+  /** A buffer of that size can't be had; nothing was taken, and the communicator stays usable. */
+  RL_ERROR_MEMORY = 13,
 } rl_code;
 
 /**

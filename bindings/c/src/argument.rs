@@ -29,9 +29,10 @@ pub(crate) fn seconds(value: f64) -> Result<Option<Duration>, Failure> {
     if value == 0.0 {
         return Ok(None);
     }
-    Duration::try_from_secs_f64(value).map(Some).map_err(|_| {
+    rlaunch_runtime::seconds(value).map(Some).ok_or_else(|| {
         Failure::argument(&format!(
-            "seconds is {value}, which is no time to wait; hint: 0 for no limit of its own"
+            "seconds is {value:?}, which is no time to wait; hint: 0 for no limit of its own, \
+             INFINITY for none at all"
         ))
     })
 }

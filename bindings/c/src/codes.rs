@@ -28,6 +28,8 @@ pub enum rl_code {
     RL_ERROR_FINALIZED = 11,
     /// The request was cancelled; the communicator stays usable.
     RL_ERROR_CANCELLED = 12,
+    /// A buffer of that size can't be had; nothing was taken, and the communicator stays usable.
+    RL_ERROR_MEMORY = 13,
 }
 
 /// Element types. Pairs are a value and an index, for RL_MINLOC and RL_MAXLOC:

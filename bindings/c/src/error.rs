@@ -34,6 +34,7 @@ impl From<Error> for Failure {
             Error::Forked => rl_code::RL_ERROR_FORKED,
             Error::Finalized => rl_code::RL_ERROR_FINALIZED,
             Error::Cancelled => rl_code::RL_ERROR_CANCELLED,
+            Error::Allocation { .. } => rl_code::RL_ERROR_MEMORY,
             _ => rl_code::RL_ERROR_INTERNAL,
         };
         Self {

@@ -1,6 +1,6 @@
 //! Calls under way, and how the three forms of a call run.
 
-use crate::argument::place;
+use crate::argument::{place, seconds as limit};
 use crate::error::{Failure, guarded};
 use crate::group;
 use crate::handle::{get, get_mut, give, rl_comm, rl_request, take};
@@ -158,7 +158,7 @@ pub unsafe extern "C" fn rl_wait_timeout(
     status: *mut rl_status,
 ) -> c_int {
     guarded("rl_wait_timeout", || {
-        let longest = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
+        let longest = limit(seconds)?.unwrap_or(Duration::ZERO);
         // SAFETY: the caller's word.
         unsafe { wait_at_most(request, Some(longest), done, status) }
     })

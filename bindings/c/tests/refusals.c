@@ -1,4 +1,6 @@
 /* What can't be right is refused with a reason, and the communicator stays usable. */
+#include <math.h>
+
 #include "check.h"
 
 static void codes_and_buffers(rl_comm *comm, int size)
@@ -41,7 +43,15 @@ static void handles(rl_world *world, rl_comm *comm)
     REFUSED(rl_wait_all(2, NULL, NULL), "requests is");
     REFUSED(rl_comm_free(comm), "rl_finalize");
     REFUSED(rl_comm_dup(comm, NULL), "made is");
-    REFUSED(rl_comm_set_timeout(comm, 1e300), "seconds");
+    REFUSED(rl_comm_set_timeout(comm, -1), "seconds is -1.0");
+    REFUSED(rl_comm_set_timeout(comm, NAN), "seconds is NaN");
+    OK(rl_comm_set_timeout(comm, INFINITY));
+    OK(rl_comm_set_timeout(comm, 1e300));
+    OK(rl_comm_set_timeout(comm, 0));
+    rl_buffer *buffer = NULL;
+    EXPECT(rl_buffer_allocate(comm, 1000000000000000, &buffer) == RL_ERROR_MEMORY && !buffer);
+    EXPECT(strstr(rl_last_error(), "1000000000000000 bytes (909.5 TiB)") != NULL);
+    EXPECT(strstr(rl_last_error(), "available on this machine") != NULL);
     EXPECT(rl_finalize((rl_world *)zeros) == RL_ERROR_ARGUMENT);
     EXPECT(rl_rank(NULL) == -1 && rl_size(NULL) == -1);
     EXPECT(rl_local_rank(NULL) == -1 && rl_local_size(NULL) == -1);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
 
 import numpy
@@ -16,9 +17,7 @@ if TYPE_CHECKING:
 def empty(
     communicator: Communicator, shape: Union[int, Sequence[int]], dtype: Optional[DTypeLike]
 ) -> numpy.ndarray[Any, Any]:
-    lengths = (int(shape),) if numpy.ndim(shape) == 0 else tuple(shape)  # type: ignore[arg-type]
-    if any(length < 0 for length in lengths):
-        raise ValueError(f"shape {shape} has a negative length")
+    lengths = [_length(length, shape) for length in _listed(shape)]
     element = _dtype("float64" if dtype is None else dtype)
     memory = communicator.allocate(math.prod(lengths) * element.itemsize)
     # The array's base is the memory, which so lives as long as any view of it.
@@ -27,6 +26,22 @@ def empty(
 
 # Fresh memory is zero.
 zeros = empty
+
+
+def _listed(shape: Union[int, Sequence[int]]) -> Sequence[Any]:
+    if isinstance(shape, (str, bytes)):
+        raise TypeError(f"shape is {shape!r}, which is no length, and no tuple of lengths")
+    return (shape,) if numpy.ndim(shape) == 0 else tuple(shape)  # type: ignore[arg-type]
+
+
+def _length(length: Any, shape: Any) -> int:
+    if isinstance(length, (bool, numpy.bool_)) or not hasattr(length, "__index__"):
+        kind = type(length).__name__
+        raise TypeError(f"shape {shape!r} has {length!r}, a {kind}, where a whole number is meant")
+    whole = operator.index(length)
+    if whole < 0:
+        raise ValueError(f"shape {shape!r} has a negative length")
+    return whole
 
 
 def _dtype(dtype: DTypeLike) -> numpy.dtype[Any]:

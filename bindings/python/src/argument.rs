@@ -1,43 +1,10 @@
 //! Arguments beside the arrays: their values, and how arrays have to fit each other.
 
 use crate::array::Array;
-use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use crate::number::{Seconds, Whole};
+use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyInt;
 use std::time::Duration;
-
-/// In a receive or a probe: from whichever rank, with whichever tag.
-pub(crate) const ANY: i64 = -1;
-
-/// A whole number that Python gave. One past 64 bits becomes the nearest that has them, which is no
-/// rank and no tag either, so that the refusal names the argument.
-#[derive(Clone, Copy)]
-pub(crate) struct Whole(pub(crate) i64);
-
-impl<'py> FromPyObject<'_, 'py> for Whole {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        match object.extract::<i64>() {
-            Ok(value) => Ok(Self(value)),
-            Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => {
-                let end = if object.lt(0)? { i64::MIN } else { i64::MAX };
-                Ok(Self(end))
-            }
-            Err(error) => Err(error),
-        }
-    }
-}
-
-impl<'py> IntoPyObject<'py> for Whole {
-    type Target = PyInt;
-    type Output = Bound<'py, PyInt>;
-    type Error = std::convert::Infallible;
-
-    fn into_pyobject(self, py: Python<'py>) -> Result<Self::Output, Self::Error> {
-        self.0.into_pyobject(py)
-    }
-}
 
 /// This rank's place in the communicator of a call.
 #[derive(Clone, Copy)]
@@ -46,46 +13,76 @@ pub(crate) struct Group {
     pub(crate) size: u32,
 }
 
-pub(crate) fn rank(group: Group, name: &str, Whole(value): Whole) -> PyResult<u32> {
-    match u32::try_from(value) {
-        Ok(rank) if rank < group.size => Ok(rank),
-        _ => Err(PyValueError::new_err(format!(
+pub(crate) fn rank(group: Group, name: &str, value: &Whole) -> PyResult<u32> {
+    let known = value.within().filter(|rank| *rank < group.size);
+    known.ok_or_else(|| {
+        PyValueError::new_err(format!(
             "{name}={value} is no rank here; ranks are 0 to {}",
             group.size - 1
-        ))),
+        ))
+    })
+}
+
+pub(crate) fn tag(value: &Whole) -> PyResult<u32> {
+    within_u32("tag", value)
+}
+
+pub(crate) fn color(value: &Whole) -> PyResult<u32> {
+    within_u32("color", value)
+}
+
+fn within_u32(name: &str, value: &Whole) -> PyResult<u32> {
+    value.within().ok_or_else(|| {
+        PyValueError::new_err(format!("{name}={value} is outside 0 to {}", u32::MAX))
+    })
+}
+
+pub(crate) fn key(value: &Whole) -> PyResult<i64> {
+    value.value().ok_or_else(|| {
+        let (least, greatest) = (i64::MIN, i64::MAX);
+        PyValueError::new_err(format!("key={value} is outside {least} to {greatest}"))
+    })
+}
+
+/// A length for each rank.
+pub(crate) fn counts(name: &str, values: &[Whole]) -> PyResult<Vec<usize>> {
+    let parse = |(rank, value): (usize, &Whole)| {
+        value.within().ok_or_else(|| {
+            let problem = match value.value() {
+                Some(_) => "negative",
+                None => "more than memory can hold, or negative",
+            };
+            PyValueError::new_err(format!("{name}[{rank}]={value} is {problem}"))
+        })
+    };
+    values.iter().enumerate().map(parse).collect()
+}
+
+/// A size in memory.
+pub(crate) fn bytes(value: &Whole) -> PyResult<usize> {
+    if let Some(bytes) = value.within() {
+        return Ok(bytes);
     }
+    let is_negative = match value {
+        Whole::Is(_) => true,
+        Whole::Beyond(object) => Python::attach(|py| object.bind(py).lt(0))?,
+    };
+    Err(if is_negative {
+        PyValueError::new_err(format!("bytes={value} is negative"))
+    } else {
+        PyMemoryError::new_err(format!("bytes={value} are more than any machine has"))
+    })
 }
 
-pub(crate) fn tag(Whole(tag): Whole) -> PyResult<u32> {
-    u32::try_from(tag)
-        .map_err(|_| PyValueError::new_err(format!("tag={tag} is outside 0 to {}", u32::MAX)))
-}
-
-pub(crate) fn color(Whole(color): Whole) -> PyResult<u32> {
-    u32::try_from(color)
-        .map_err(|_| PyValueError::new_err(format!("color={color} is outside 0 to {}", u32::MAX)))
-}
-
-pub(crate) fn key(Whole(key): Whole) -> PyResult<i64> {
-    // The ends stand for all that is beyond them.
-    if key == i64::MAX || key == i64::MIN {
-        return Err(PyValueError::new_err(format!(
-            "key={key} has more than 63 bits"
-        )));
-    }
-    Ok(key)
-}
-
-pub(crate) fn seconds(name: &str, value: Option<f64>) -> PyResult<Option<Duration>> {
-    let parse = |seconds: f64| {
-        let duration = Duration::try_from_secs_f64(seconds).ok();
-        duration
-            .filter(|duration| !duration.is_zero())
-            .ok_or_else(|| {
-                PyValueError::new_err(format!(
-                    "{name}={seconds} is not a number of seconds above 0; hint: None for no own limit"
-                ))
-            })
+/// None where it is not given: no own limit.
+pub(crate) fn seconds(name: &str, value: Option<Seconds>) -> PyResult<Option<Duration>> {
+    let parse = |seconds: Seconds| {
+        seconds.limit().ok_or_else(|| {
+            PyValueError::new_err(format!(
+                "{name}={seconds} is not a number of seconds above 0; hint: None for what \
+                 RLAUNCH_TIMEOUT or set_timeout() says, math.inf for no limit"
+            ))
+        })
     };
     value.map(parse).transpose()
 }

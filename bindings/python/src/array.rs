@@ -3,6 +3,7 @@
 
 use crate::dlpack;
 use crate::dtype;
+use crate::in_use::Use;
 use crate::refusal;
 use numpy::npyffi::{_PyArray_GET_ITEM_DATA, NPY_ARRAY_WRITEABLE};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
@@ -38,6 +39,7 @@ pub(crate) struct Array<'py> {
     object: Bound<'py, PyAny>,
     view: View<'py>,
     pub(crate) buffer: Buffer,
+    writes: bool,
 }
 
 enum View<'py> {
@@ -69,6 +71,7 @@ impl<'py> Array<'py> {
                 object: object.clone(),
                 view,
                 buffer: shown.buffer,
+                writes: access == Access::Write,
             });
         }
         let Ok(view) = PyMemoryView::from(object) else {
@@ -107,6 +110,7 @@ impl<'py> Array<'py> {
             object: object.clone(),
             view: View::Numpy(array.clone()),
             buffer,
+            writes: access == Access::Write,
         })
     }
 
@@ -154,6 +158,15 @@ impl<'py> Array<'py> {
             View::Shown { capsule, .. } => capsule,
         };
         [self.object.clone().unbind(), view.clone().unbind()]
+    }
+
+    /// What a call has of it, which calls the array `argument`.
+    pub(crate) fn in_use(&self, argument: &'static str) -> Use {
+        Use {
+            argument,
+            addresses: self.buffer.addresses(),
+            writes: self.writes,
+        }
     }
 
     /// Do any bytes belong to both?

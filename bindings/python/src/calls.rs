@@ -1,8 +1,8 @@
 //! The collectives of `rlaunch.Communicator`, each in three forms: it waits; `i…` returns a request;
 //! `…_init` prepares one.
 
-use crate::argument::Whole;
 use crate::communicator::Communicator;
+use crate::number::{Seconds, Whole};
 use crate::plan;
 use crate::plan_v;
 use crate::request::{Persistent, Request};
@@ -21,7 +21,7 @@ macro_rules! forms {
             $(#[$doc])*
             #[pyo3(signature = $signature, text_signature = $text)]
             fn $name<'py>(
-                &self, py: Python<'py>, $($argument: $kind,)* timeout: Option<f64>
+                &self, py: Python<'py>, $($argument: $kind,)* timeout: Option<Seconds>
             ) -> PyResult<Py<PyAny>> {
                 self.run(py, |group| $module::$name(group, $($argument),*), timeout)
             }
@@ -29,7 +29,7 @@ macro_rules! forms {
             #[doc = concat!("As ", stringify!($name), ", but returns at once, with a Request.")]
             #[pyo3(signature = $signature, text_signature = $text)]
             fn $start<'py>(
-                &self, py: Python<'py>, $($argument: $kind,)* timeout: Option<f64>
+                &self, py: Python<'py>, $($argument: $kind,)* timeout: Option<Seconds>
             ) -> PyResult<Request> {
                 self.start(py, |group| $module::$name(group, $($argument),*), timeout)
             }
@@ -39,7 +39,7 @@ macro_rules! forms {
             )]
             #[pyo3(signature = $signature, text_signature = $text)]
             fn $prepare<'py>(
-                &self, py: Python<'py>, $($argument: $kind,)* timeout: Option<f64>
+                &self, py: Python<'py>, $($argument: $kind,)* timeout: Option<Seconds>
             ) -> PyResult<Persistent> {
                 self.prepare(py, |group| $module::$name(group, $($argument),*), timeout)
             }
@@ -59,7 +59,7 @@ forms! {
 forms! {
     /// x becomes root's x on every rank. In place; returns x.
     plan, broadcast, ibroadcast, broadcast_init,
-    (x, root=Whole(0), *, timeout=None), "($self, x, root=0, *, timeout=None)",
+    (x, root=Whole::Is(0), *, timeout=None), "($self, x, root=0, *, timeout=None)",
     (x: Object<'_, 'py>, root: Whole)
 }
 forms! {
@@ -74,7 +74,7 @@ forms! {
     /// As all_reduce, with the result on root alone: in x there, or in out. Returns it; None on the
     /// other ranks, whose x stays as it is.
     plan, reduce, ireduce, reduce_init,
-    (x, root=Whole(0), op=None, *, out=None, timeout=None),
+    (x, root=Whole::Is(0), op=None, *, out=None, timeout=None),
     "($self, x, root=0, op=\"sum\", *, out=None, timeout=None)",
     (x: Object<'_, 'py>, root: Whole, op: Optional<'_, 'py>, out: Optional<'_, 'py>)
 }
@@ -104,14 +104,14 @@ forms! {
 forms! {
     /// As all_gather on root alone; None on the other ranks.
     plan, gather, igather, gather_init,
-    (x, root=Whole(0), *, out=None, timeout=None), "($self, x, root=0, *, out=None, timeout=None)",
+    (x, root=Whole::Is(0), *, out=None, timeout=None), "($self, x, root=0, *, out=None, timeout=None)",
     (x: Object<'_, 'py>, root: Whole, out: Optional<'_, 'py>)
 }
 forms! {
     /// Returns out, which is root's x[rank]. Ranks other than root pass None as x, and an out of
     /// the part's size.
     plan, scatter, iscatter, scatter_init,
-    (x, root=Whole(0), *, out=None, timeout=None), "($self, x, root=0, *, out=None, timeout=None)",
+    (x, root=Whole::Is(0), *, out=None, timeout=None), "($self, x, root=0, *, out=None, timeout=None)",
     (x: Optional<'_, 'py>, root: Whole, out: Optional<'_, 'py>)
 }
 forms! {
@@ -133,29 +133,29 @@ forms! {
     /// Returns out, the parts one behind the other.
     plan_v, all_gather_v, iall_gather_v, all_gather_v_init,
     (x, counts, *, out=None, timeout=None), "($self, x, counts, *, out=None, timeout=None)",
-    (x: Object<'_, 'py>, counts: Vec<usize>, out: Optional<'_, 'py>)
+    (x: Object<'_, 'py>, counts: Vec<Whole>, out: Optional<'_, 'py>)
 }
 forms! {
     /// As all_gather_v on root alone; None on the other ranks, which need no counts.
     plan_v, gather_v, igather_v, gather_v_init,
-    (x, counts=None, root=Whole(0), *, out=None, timeout=None),
+    (x, counts=None, root=Whole::Is(0), *, out=None, timeout=None),
     "($self, x, counts=None, root=0, *, out=None, timeout=None)",
-    (x: Object<'_, 'py>, counts: Option<Vec<usize>>, root: Whole, out: Optional<'_, 'py>)
+    (x: Object<'_, 'py>, counts: Option<Vec<Whole>>, root: Whole, out: Optional<'_, 'py>)
 }
 forms! {
     /// As scatter of parts whose first lengths are counts. Ranks other than root pass None as x,
     /// and an out of the part's size.
     plan_v, scatter_v, iscatter_v, scatter_v_init,
-    (x, counts=None, root=Whole(0), *, out=None, timeout=None),
+    (x, counts=None, root=Whole::Is(0), *, out=None, timeout=None),
     "($self, x, counts=None, root=0, *, out=None, timeout=None)",
-    (x: Optional<'_, 'py>, counts: Option<Vec<usize>>, root: Whole, out: Optional<'_, 'py>)
+    (x: Optional<'_, 'py>, counts: Option<Vec<Whole>>, root: Whole, out: Optional<'_, 'py>)
 }
 forms! {
     /// As reduce_scatter of parts whose first lengths are counts.
     plan_v, reduce_scatter_v, ireduce_scatter_v, reduce_scatter_v_init,
     (x, counts, op=None, *, out=None, timeout=None),
     "($self, x, counts, op=\"sum\", *, out=None, timeout=None)",
-    (x: Object<'_, 'py>, counts: Vec<usize>, op: Optional<'_, 'py>, out: Optional<'_, 'py>)
+    (x: Object<'_, 'py>, counts: Vec<Whole>, op: Optional<'_, 'py>, out: Optional<'_, 'py>)
 }
 forms! {
     /// As all_to_all of parts that differ: send_counts[r] of x's first axis go to rank r, and
@@ -164,7 +164,7 @@ forms! {
     (x, send_counts, recv_counts, *, out=None, timeout=None),
     "($self, x, send_counts, recv_counts, *, out=None, timeout=None)",
     (
-        x: Object<'_, 'py>, send_counts: Vec<usize>, recv_counts: Vec<usize>,
+        x: Object<'_, 'py>, send_counts: Vec<Whole>, recv_counts: Vec<Whole>,
         out: Optional<'_, 'py>
     )
 }

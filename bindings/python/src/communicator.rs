@@ -1,10 +1,12 @@
 //! `rlaunch.Communicator`: what all its calls share. The calls themselves are in calls.rs and
 //! point.rs.
 
-use crate::argument::{self, Group, Whole};
+use crate::argument::{self, Group};
 use crate::error;
 use crate::fork::Process;
 use crate::group;
+use crate::in_use;
+use crate::number::{Seconds, Whole};
 use crate::plan::Plan;
 use crate::reduction;
 use crate::request::{Persistent, Request};
@@ -94,7 +96,7 @@ impl Communicator {
         &self,
         py: Python<'py>,
         make: impl FnOnce(Group) -> PyResult<Plan<'py>>,
-        timeout: Option<f64>,
+        timeout: Option<Seconds>,
     ) -> PyResult<Py<PyAny>> {
         let mut plan = make(self.place(py)?)?;
         plan.call.timeout = argument::seconds("timeout", timeout)?;
@@ -104,6 +106,7 @@ impl Communicator {
             group::add(py, request)?;
             return Ok(result);
         }
+        plan.check_free()?;
         let call = &plan.call;
         // SAFETY: the plan keeps the arrays alive; it was made from arrays whose type, order,
         // alignment, access and sizes were checked.
@@ -117,7 +120,7 @@ impl Communicator {
         &self,
         py: Python<'py>,
         make: impl FnOnce(Group) -> PyResult<Plan<'py>>,
-        timeout: Option<f64>,
+        timeout: Option<Seconds>,
     ) -> PyResult<Request> {
         let mut plan = make(self.place(py)?)?;
         plan.call.timeout = argument::seconds("timeout", timeout)?;
@@ -125,9 +128,11 @@ impl Communicator {
     }
 
     fn begin(&self, py: Python<'_>, plan: Plan<'_>) -> PyResult<Request> {
+        plan.check_free()?;
         let call = plan.call.clone();
         // SAFETY: the request keeps the arrays alive until the call is complete; the rest as above.
         let request = self.call(py, |handle| unsafe { handle.start(call) })?;
+        in_use::note(plan.name(), plan.in_use(), &request.watch());
         Ok(Request::of_plan(py, plan, request))
     }
 
@@ -135,7 +140,7 @@ impl Communicator {
         &self,
         py: Python<'py>,
         make: impl FnOnce(Group) -> PyResult<Plan<'py>>,
-        timeout: Option<f64>,
+        timeout: Option<Seconds>,
     ) -> PyResult<Persistent> {
         let mut plan = make(self.place(py)?)?;
         plan.call.timeout = argument::seconds("timeout", timeout)?;
@@ -170,10 +175,10 @@ impl Communicator {
 
     /// A communicator of those that give the same color, ordered by key, then by rank here. None
     /// for those that give color None. All ranks call it.
-    #[pyo3(signature = (color, key=Whole(0)), text_signature = "($self, color, key=0)")]
+    #[pyo3(signature = (color, key=Whole::Is(0)), text_signature = "($self, color, key=0)")]
     fn split(&self, py: Python<'_>, color: Option<Whole>, key: Whole) -> PyResult<Option<Self>> {
-        let color = color.map(argument::color).transpose()?;
-        let key = argument::key(key)?;
+        let color = color.as_ref().map(argument::color).transpose()?;
+        let key = argument::key(&key)?;
         let made = self.call(py, |handle| handle.split(color, key))?;
         Ok(made.map(Self::new))
     }
@@ -190,7 +195,7 @@ impl Communicator {
     #[allow(clippy::wrong_self_convention, reason = "the runtime's name for it")]
     fn from_ranks(&self, py: Python<'_>, ranks: Vec<Whole>) -> PyResult<Option<Self>> {
         let group = self.place(py)?;
-        let parse = |rank: &Whole| argument::rank(group, "rank", *rank);
+        let parse = |rank: &Whole| argument::rank(group, "rank", rank);
         let ranks = ranks.iter().map(parse).collect::<PyResult<Vec<u32>>>()?;
         let made = self.call(py, |handle| handle.from_ranks(&ranks))?;
         Ok(made.map(Self::new))
@@ -224,7 +229,7 @@ impl Communicator {
     }
 
     /// How many seconds a call may wait for its peers; None for RLAUNCH_TIMEOUT's.
-    fn set_timeout(&self, py: Python<'_>, seconds: Option<f64>) -> PyResult<()> {
+    fn set_timeout(&self, py: Python<'_>, seconds: Option<Seconds>) -> PyResult<()> {
         let timeout = argument::seconds("seconds", seconds)?;
         self.call(py, |handle| handle.set_timeout(timeout))
     }

@@ -1,7 +1,7 @@
 //! Methods whose work is done in Python: objects by pickle, arrays on shared memory.
 
-use crate::argument::Whole;
 use crate::communicator::Communicator;
+use crate::number::Whole;
 use pyo3::prelude::*;
 
 macro_rules! delegated {
@@ -28,17 +28,17 @@ type Object<'py> = Bound<'py, PyAny>;
 
 delegated! {
     /// Sends any object to a rank, pickled.
-    "rlaunch._objects", send_object, (value, to, tag=Whole(0)), "($self, value, to, tag=0)",
+    "rlaunch._objects", send_object, (value, to, tag=Whole::Is(0)), "($self, value, to, tag=0)",
     (value: Object<'py>, to: Whole, tag: Whole)
 }
 delegated! {
     /// Receives an object from a rank; source may be ANY_SOURCE.
-    "rlaunch._objects", recv_object, (source, tag=Whole(0)), "($self, source, tag=0)",
+    "rlaunch._objects", recv_object, (source, tag=Whole::Is(0)), "($self, source, tag=0)",
     (source: Whole, tag: Whole)
 }
 delegated! {
     /// Returns root's object, on every rank. The others need not give one.
-    "rlaunch._objects", broadcast_object, (value=None, root=Whole(0)), "($self, value=None, root=0)",
+    "rlaunch._objects", broadcast_object, (value=None, root=Whole::Is(0)), "($self, value=None, root=0)",
     (value: Option<Object<'py>>, root: Whole)
 }
 delegated! {
@@ -48,12 +48,12 @@ delegated! {
 }
 delegated! {
     /// Returns the objects of all ranks on root; None on the others.
-    "rlaunch._objects", gather_object, (value, root=Whole(0)), "($self, value, root=0)",
+    "rlaunch._objects", gather_object, (value, root=Whole::Is(0)), "($self, value, root=0)",
     (value: Object<'py>, root: Whole)
 }
 delegated! {
     /// Returns root's values[rank]. Ranks other than root pass None.
-    "rlaunch._objects", scatter_object, (values, root=Whole(0)), "($self, values, root=0)",
+    "rlaunch._objects", scatter_object, (values, root=Whole::Is(0)), "($self, values, root=0)",
     (values: Option<Object<'py>>, root: Whole)
 }
 delegated! {

@@ -1,7 +1,7 @@
 //! The runtime's errors as the exceptions of `rlaunch/errors.py`.
 
 use crate::signals;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rlaunch_runtime::{Error, Rank};
@@ -14,6 +14,7 @@ pub(crate) fn to_python(py: Python<'_>, error: &Error, rank: Option<u32>) -> PyE
             Some(raised) => return raised,
             None => ("InterruptedError", None),
         },
+        Error::Allocation { .. } => return PyMemoryError::new_err(error.to_string()),
         // A wrong argument is wrong before anything was sent, as any Python function's.
         Error::Argument(text) => return PyValueError::new_err(text.clone()),
         Error::Mismatch {

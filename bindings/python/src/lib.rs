@@ -6,9 +6,10 @@
 //! | file | what |
 //! |---|---|
 //! | `array`, `dlpack`, `dtype`, `refusal` | whose memory travels, and what the others are told |
-//! | `plan`, `plan_v`, `reduction`, `argument` | from a call's arguments to the runtime's |
+//! | `plan`, `plan_v`, `reduction`, `argument`, `number` | from a call's arguments to the runtime's |
 //! | `calls`, `point`, `delegated` | the calls themselves |
 //! | `communicator`, `world`, `request`, `group`, `memory` | the objects |
+//! | `in_use` | which arrays the calls under way have |
 //! | `signals`, `fork`, `error`, `record` | Ctrl-C, forked children, exceptions, flight recorder |
 //!
 //! The GIL is never held while the runtime may wait or take a lock: a user's reduction function
@@ -24,7 +25,9 @@ mod dtype;
 mod error;
 mod fork;
 mod group;
+mod in_use;
 mod memory;
+mod number;
 mod plan;
 mod plan_v;
 mod point;
@@ -41,7 +44,7 @@ use pyo3::prelude::*;
 fn _rlaunch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     signals::install();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add("ANY", argument::ANY)?;
+    module.add("ANY", number::ANY)?;
     module.add_class::<communicator::Communicator>()?;
     module.add_class::<world::World>()?;
     module.add_class::<request::Request>()?;

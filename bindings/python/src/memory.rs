@@ -1,7 +1,9 @@
 //! `rlaunch.Memory`: bytes that the ranks of a host read in place, for numpy to make arrays of.
 
+use crate::argument;
 use crate::array::numpy;
 use crate::communicator::Communicator;
+use crate::number::Whole;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -18,7 +20,8 @@ pub(crate) struct Memory {
 impl Communicator {
     /// Memory of so many bytes, all zero, which the ranks of this host read in place: calls on arrays
     /// in it are faster. Any rank may ask for some at any time. See also empty() and zeros().
-    fn allocate(&self, py: Python<'_>, bytes: usize) -> PyResult<Memory> {
+    fn allocate(&self, py: Python<'_>, bytes: Whole) -> PyResult<Memory> {
+        let bytes = argument::bytes(&bytes)?;
         let buffer = self.call(py, |handle| handle.allocate(bytes))?;
         Ok(Memory { buffer })
     }

@@ -1,8 +1,10 @@
 //! From a call's Python arguments to the runtime's [`Call`], checked. All three ways to call, at
 //! once, as a request and prepared, start here.
 
-use crate::argument::{self, Group, Whole, check_apart, check_same, check_times};
+use crate::argument::{self, Group, check_apart, check_same, check_times};
 use crate::array::{Access, Array, Buffer};
+use crate::in_use::{self, Use};
+use crate::number::Whole;
 use crate::reduction::{self, Raised};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -70,6 +72,24 @@ impl<'py> Plan<'py> {
             .collect()
     }
 
+    /// What memory the call has until it is complete.
+    pub(crate) fn in_use(&self) -> Vec<Use> {
+        let input = self.input.as_ref().map(|array| array.in_use("x"));
+        let output = self.output.as_ref().map(|array| array.in_use("out"));
+        input.into_iter().chain(output).collect()
+    }
+
+    pub(crate) fn check_free(&self) -> PyResult<()> {
+        let array =
+            |array: &Option<Array<'_>>, name| array.as_ref().map(|array| array.in_use(name));
+        let uses = [array(&self.input, "x"), array(&self.output, "out")];
+        in_use::check(self.name(), uses.iter().flatten())
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        self.call.collective.name()
+    }
+
     /// What the Python function returns.
     pub(crate) fn into_result(self, py: Python<'_>) -> Py<PyAny> {
         let array = match self.gives {
@@ -86,7 +106,7 @@ pub(crate) fn barrier<'py>(_: Group) -> PyResult<Plan<'py>> {
 }
 
 pub(crate) fn broadcast<'py>(group: Group, x: Object<'_, 'py>, root: Whole) -> PyResult<Plan<'py>> {
-    let root = argument::rank(group, "root", root)?;
+    let root = argument::rank(group, "root", &root)?;
     let access = if group.rank == root {
         Access::Read
     } else {
@@ -145,7 +165,7 @@ pub(crate) fn reduce<'py>(
     op: Optional<'_, 'py>,
     out: Optional<'_, 'py>,
 ) -> PyResult<Plan<'py>> {
-    let root = argument::rank(group, "root", root)?;
+    let root = argument::rank(group, "root", &root)?;
     if group.rank != root {
         let input = Array::new(x, "x", Access::Read)?;
         let (op, raised) = reduction::parse(op, &input)?;
@@ -203,7 +223,7 @@ pub(crate) fn gather<'py>(
     root: Whole,
     out: Optional<'_, 'py>,
 ) -> PyResult<Plan<'py>> {
-    let root = argument::rank(group, "root", root)?;
+    let root = argument::rank(group, "root", &root)?;
     let input = Array::new(x, "x", Access::Read)?;
     let output = match group.rank == root {
         true => Some(gathered(group, &input, out)?),
@@ -253,7 +273,7 @@ pub(crate) fn scatter<'py>(
     root: Whole,
     out: Optional<'_, 'py>,
 ) -> PyResult<Plan<'py>> {
-    let root = argument::rank(group, "root", root)?;
+    let root = argument::rank(group, "root", &root)?;
     if group.rank == root {
         let x = x.ok_or_else(|| PyValueError::new_err("the root has to give x"))?;
         let input = Array::new(x, "x", Access::Read)?;

@@ -1,8 +1,9 @@
 //! [`Plan`]s of the calls in which each rank has a count of its own: the lengths of the parts along
 //! the first axis, which lie one behind the other.
 
-use crate::argument::{self, Group, Whole, check_apart};
+use crate::argument::{self, Group, check_apart};
 use crate::array::{Access, Array};
+use crate::number::Whole;
 use crate::plan::{Plan, taken};
 use crate::reduction;
 use pyo3::exceptions::PyValueError;
@@ -24,7 +25,8 @@ struct Parts {
 }
 
 impl Parts {
-    fn new(group: Group, name: &str, lengths: Vec<usize>, of: &Array<'_>) -> PyResult<Self> {
+    fn new(group: Group, name: &str, lengths: &[Whole], of: &Array<'_>) -> PyResult<Self> {
+        let lengths = argument::counts(name, lengths)?;
         if lengths.len() != group.size as usize {
             return Err(PyValueError::new_err(format!(
                 "{name} has {} numbers, but must have one for each of {} ranks",
@@ -99,10 +101,10 @@ fn rest<'a>(array: &'a Array<'_>) -> &'a [usize] {
 fn gathered<'py>(
     group: Group,
     input: &Array<'py>,
-    counts: Vec<usize>,
+    counts: Vec<Whole>,
     out: Optional<'_, 'py>,
 ) -> PyResult<(Parts, Array<'py>)> {
-    let parts = Parts::new(group, "counts", counts, input)?;
+    let parts = Parts::new(group, "counts", &counts, input)?;
     parts.check_part(group, "x", input)?;
     let output = match out {
         Some(out) => Array::new(out, "out", Access::Write)?,
@@ -117,7 +119,7 @@ fn gathered<'py>(
 pub(crate) fn all_gather_v<'py>(
     group: Group,
     x: Object<'_, 'py>,
-    counts: Vec<usize>,
+    counts: Vec<Whole>,
     out: Optional<'_, 'py>,
 ) -> PyResult<Plan<'py>> {
     let input = Array::new(x, "x", Access::Read)?;
@@ -131,11 +133,11 @@ pub(crate) fn all_gather_v<'py>(
 pub(crate) fn gather_v<'py>(
     group: Group,
     x: Object<'_, 'py>,
-    counts: Option<Vec<usize>>,
+    counts: Option<Vec<Whole>>,
     root: Whole,
     out: Optional<'_, 'py>,
 ) -> PyResult<Plan<'py>> {
-    let root = argument::rank(group, "root", root)?;
+    let root = argument::rank(group, "root", &root)?;
     let input = Array::new(x, "x", Access::Read)?;
     let from = input.buffer;
     let nowhere = std::ptr::null_mut();
@@ -155,10 +157,10 @@ pub(crate) fn gather_v<'py>(
 fn scattered<'py>(
     group: Group,
     input: &Array<'py>,
-    counts: Vec<usize>,
+    counts: Vec<Whole>,
     out: Optional<'_, 'py>,
 ) -> PyResult<(Parts, Array<'py>)> {
-    let parts = Parts::new(group, "counts", counts, input)?;
+    let parts = Parts::new(group, "counts", &counts, input)?;
     parts.check_whole("x", "counts", input)?;
     let output = match out {
         Some(out) => Array::new(out, "out", Access::Write)?,
@@ -173,7 +175,7 @@ fn scattered<'py>(
 pub(crate) fn reduce_scatter_v<'py>(
     group: Group,
     x: Object<'_, 'py>,
-    counts: Vec<usize>,
+    counts: Vec<Whole>,
     op: Optional<'_, 'py>,
     out: Optional<'_, 'py>,
 ) -> PyResult<Plan<'py>> {
@@ -189,11 +191,11 @@ pub(crate) fn reduce_scatter_v<'py>(
 pub(crate) fn scatter_v<'py>(
     group: Group,
     x: Optional<'_, 'py>,
-    counts: Option<Vec<usize>>,
+    counts: Option<Vec<Whole>>,
     root: Whole,
     out: Optional<'_, 'py>,
 ) -> PyResult<Plan<'py>> {
-    let root = argument::rank(group, "root", root)?;
+    let root = argument::rank(group, "root", &root)?;
     if group.rank != root {
         let output = taken(out, "scatter_v")?;
         let (to, none) = (output.buffer, Counts::default());
@@ -210,7 +212,7 @@ pub(crate) fn scatter_v<'py>(
     Ok(Plan::between(Some(input), Some(output), call))
 }
 
-fn known(counts: Option<Vec<usize>>) -> PyResult<Vec<usize>> {
+fn known(counts: Option<Vec<Whole>>) -> PyResult<Vec<Whole>> {
     counts.ok_or_else(|| {
         PyValueError::new_err("the root has to give counts, the length of each rank's part")
     })
@@ -219,13 +221,13 @@ fn known(counts: Option<Vec<usize>>) -> PyResult<Vec<usize>> {
 pub(crate) fn all_to_all_v<'py>(
     group: Group,
     x: Object<'_, 'py>,
-    send_counts: Vec<usize>,
-    recv_counts: Vec<usize>,
+    send_counts: Vec<Whole>,
+    recv_counts: Vec<Whole>,
     out: Optional<'_, 'py>,
 ) -> PyResult<Plan<'py>> {
     let input = Array::new(x, "x", Access::Read)?;
-    let sent = Parts::new(group, "send_counts", send_counts, &input)?;
-    let received = Parts::new(group, "recv_counts", recv_counts, &input)?;
+    let sent = Parts::new(group, "send_counts", &send_counts, &input)?;
+    let received = Parts::new(group, "recv_counts", &recv_counts, &input)?;
     sent.check_whole("x", "send_counts", &input)?;
     let output = match out {
         Some(out) => Array::new(out, "out", Access::Write)?,

@@ -2,10 +2,11 @@
 
 use crate::array::Array;
 use crate::dtype;
+use crate::refusal::type_name;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBool, PyBytes, PyInt, PyString};
 use rlaunch_runtime::{Op, Reduction, Scalar, UserOp};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -42,10 +43,40 @@ impl Operation {
 
 /// An op: each rank's input times its scalar, then the sum. Ranks may give different scalars.
 #[pyfunction]
-pub(crate) fn premul_sum(scalar: Py<PyAny>) -> Operation {
-    Operation {
-        kind: Kind::Premultiplied(scalar),
+pub(crate) fn premul_sum(scalar: Bound<'_, PyAny>) -> PyResult<Operation> {
+    if !is_number(&scalar)? {
+        return Err(PyTypeError::new_err(format!(
+            "scalar is {}, a {}, where one number is meant",
+            scalar.repr()?,
+            type_name(&scalar)
+        )));
     }
+    Ok(Operation {
+        kind: Kind::Premultiplied(scalar.unbind()),
+    })
+}
+
+/// Python's int, float or complex, and what numpy takes for a single number: its scalars, ml_dtypes',
+/// arrays without dimensions, Fraction. Truth values are none.
+fn is_number(scalar: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = scalar.py();
+    if scalar.is_instance_of::<PyBool>() {
+        return Ok(false);
+    }
+    if scalar.is_instance_of::<PyInt>() {
+        return Ok(true);
+    }
+    let array = crate::array::numpy(py)?.call_method1(intern!(py, "asarray"), (scalar,))?;
+    let kind = array.getattr("dtype")?.getattr("kind")?.extract::<char>()?;
+    let is_one = array.getattr("ndim")?.extract::<usize>()? == 0;
+    let is_fraction = || scalar.hasattr(intern!(py, "__float__")).unwrap_or(false);
+    Ok(is_one
+        && match kind {
+            'i' | 'u' | 'f' | 'c' => true,
+            // Floats of ml_dtypes, and fractions.
+            'V' | 'O' => is_fraction(),
+            _ => false,
+        })
 }
 
 /// An op of your own. function(a, b) gets two one-dimensional numpy arrays, a from lower ranks
@@ -147,7 +178,11 @@ fn scalar_in_type(scalar: &Bound<'_, PyAny>, array: &Array<'_>) -> PyResult<Scal
     let dtype = array.numpy_dtype()?;
     let converted = crate::array::numpy(py)?.call_method1(intern!(py, "array"), (scalar, dtype));
     let converted = match converted {
-        Err(error) if error.is_instance_of::<PyOverflowError>(py) => {
+        // Too large, or not a number at all, where integers are added.
+        Err(error)
+            if error.is_instance_of::<PyOverflowError>(py)
+                || error.is_instance_of::<PyValueError>(py) =>
+        {
             return Err(unfit(scalar, array));
         }
         converted => converted?,

@@ -2,6 +2,8 @@
 
 use crate::error;
 use crate::fork::Process;
+use crate::in_use::{self, Use};
+use crate::number::Seconds;
 use crate::plan::Plan;
 use crate::reduction::{self, Raised};
 use crate::signals::Waiting;
@@ -13,7 +15,6 @@ use pyo3::types::PyType;
 use rlaunch_runtime::{Error, Status};
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
 
 /// A call under way. It goes on by itself; wait() for its result, or `await` it, or leave a `with`
 /// block of it. Until then the arrays belong to the runtime: don't touch them.
@@ -111,13 +112,14 @@ impl Request {
                     let _ = self.ended.set(request.wait());
                 }
             });
+            in_use::sweep();
         }
         self.outcome(py)
     }
 
     /// Waits at most so many seconds; returns whether it is complete.
-    fn wait_timeout(&self, py: Python<'_>, seconds: f64) -> PyResult<bool> {
-        let longest = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
+    fn wait_timeout(&self, py: Python<'_>, seconds: Seconds) -> PyResult<bool> {
+        let longest = seconds.longest()?;
         if self.ended.get().is_none() {
             self.own(py)?;
             let waiting = Waiting::begin(py)?;
@@ -268,6 +270,8 @@ pub(crate) struct Persistent {
     result: Py<PyAny>,
     raised: Option<Raised>,
     kept: Vec<Py<PyAny>>,
+    name: &'static str,
+    uses: Vec<Use>,
     process: Process,
 }
 
@@ -280,6 +284,8 @@ impl Persistent {
         Self {
             prepared: Some(prepared),
             kept: plan.keepers(),
+            name: plan.name(),
+            uses: plan.in_use(),
             raised: plan.raised.clone(),
             result: plan.into_result(py),
             process: Process::current(),
@@ -295,10 +301,12 @@ impl Persistent {
         let Some(prepared) = &self.prepared else {
             return Err(PyRuntimeError::new_err("nothing is prepared"));
         };
+        in_use::check(self.name, &self.uses)?;
         let rank = prepared.communicator().rank();
         let request = py
             .detach(|| prepared.start())
             .map_err(|failure| error::to_python(py, &failure, Some(rank)))?;
+        in_use::note(self.name, self.uses.clone(), &request.watch());
         let result = Gives::Object(self.result.clone_ref(py));
         let kept = self.kept.iter().map(|kept| kept.clone_ref(py)).collect();
         Ok(Request::new(request, result, kept, self.raised.clone()))

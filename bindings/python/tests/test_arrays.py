@@ -80,7 +80,7 @@ class Refusals(unittest.TestCase):
             (lambda: rl.all_reduce(x, "SUM"), "sum, prod, min, max"),
             (lambda: rl.all_reduce(x, "user"), "rl.operation"),
             (lambda: rl.all_reduce(x, timeout=0), "timeout=0"),
-            (lambda: rl.all_reduce(x, timeout=float("nan")), "timeout=NaN"),
+            (lambda: rl.all_reduce(x, timeout=float("nan")), "timeout=nan"),
             (lambda: rl.all_reduce(x, out=np.ones(3)), "out has 3"),
             (lambda: rl.all_gather_v(x, [4, 4]), "one for each of 1 ranks"),
             (lambda: rl.all_gather_v(x, [3]), "counts[0]"),

@@ -88,6 +88,24 @@ class Memory(unittest.TestCase):
         """
         assert_all_well(self, run_ranks(2, program))
 
+    def test_more_than_there_is(self):
+        program = """
+            rl.init()
+            there = int(open("/proc/meminfo").read().split("MemAvailable:")[1].split()[0]) * 1024
+            for size in (2 * there, 10**15):
+                try:
+                    rl.zeros(size, np.uint8)
+                except MemoryError as error:
+                    assert f"{size} bytes" in str(error) and "available" in str(error), error
+                else:
+                    raise AssertionError(size)
+            x = rl.zeros(100_000_000, np.uint8)  # in several steps
+            x += 1
+            assert (rl.all_reduce(x) == rl.size()).all()
+        """
+        for size in (1, 2):
+            assert_all_well(self, run_ranks(size, program))
+
     def test_torch_tensors_on_it(self):
         program = """
             try:

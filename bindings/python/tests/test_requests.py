@@ -66,6 +66,66 @@ class Requests(unittest.TestCase):
             asyncio.run(main())
         """)  # fmt: skip
 
+    def test_one_array_in_two_calls_under_way(self):
+        self.well(2, """
+            rl.init()
+            other = 1 - rl.rank()
+            x, y = np.zeros(2000), np.zeros(2000)
+            receive = rl.irecv(x, other, 5)
+            prepared = rl.all_reduce_init(x[10:])
+            for start, name in [
+                (lambda: rl.iall_reduce(x), "x of all_reduce"),
+                (lambda: rl.iall_reduce(y, out=x), "out of all_reduce"),
+                (lambda: rl.all_reduce(x[1999:]), "x of all_reduce"),
+                (lambda: rl.isend(x, other), "x of send"),
+                (lambda: rl.send(x[:1], other), "x of send"),
+                (lambda: rl.recv(x, other), "x of recv"),
+                (lambda: rl.sendrecv(y, other, x, other), "x of recv"),
+                (lambda: prepared.start(), "x of all_reduce"),
+            ]:
+                try:
+                    start()
+                except BufferError as error:
+                    text = str(error)
+                    assert name in text and "a started recv" in text and "hint" in text, text
+                else:
+                    raise AssertionError(name)
+            rl.barrier()
+            rl.send(y, other, 5)
+            assert receive.wait().count == 2000
+            receive.wait()
+            # What is complete holds nothing, waited for or not.
+            again = rl.iall_reduce(x)
+            while not again.test():
+                time.sleep(0.001)
+            rl.all_reduce(x)
+            # Two may read the same, and neighbours in one array are apart.
+            first, second = rl.iall_reduce(y, out=x[:]), rl.iall_gather(y)
+            first.wait(), second.wait()
+            parts = [rl.iall_reduce(x[i : i + 100]) for i in range(0, 2000, 100)]
+            for part in parts:
+                part.wait()
+            prepared.start().wait()
+            if rl.rank() == 1:
+                rl.recv(y, 0)
+            running = prepared.start()
+            if rl.rank() == 0:
+                try:
+                    prepared.start()
+                except BufferError as error:
+                    assert "a started all_reduce" in str(error), error
+                else:
+                    raise AssertionError()
+                rl.send(y, 1)
+            running.wait()
+            del receive
+            cancelled = rl.irecv(x, other, 99)
+            assert cancelled.cancel()
+            rl.all_reduce(x)
+            rl.irecv(x, other, 99)  # forgotten
+            rl.all_reduce(x)
+        """)  # fmt: skip
+
     def test_an_exception_in_a_with_block_is_not_replaced(self):
         self.well(2, """
             rl.init()

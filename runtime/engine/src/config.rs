@@ -113,12 +113,12 @@ impl Config {
             let Some(text) = read(name) else {
                 return Ok(default);
             };
-            match text.trim().parse::<f64>() {
-                Ok(value) if value > 0.0 && value < 1e9 => Ok(Duration::from_secs_f64(value)),
-                _ => Err(Error::Init(format!(
-                    "{name}={text:?} is not a number of seconds above 0"
-                ))),
-            }
+            let value = text.trim().parse().ok().and_then(seconds);
+            value.ok_or_else(|| {
+                Error::Init(format!(
+                    "{name}={text:?} is not a number of seconds above 0 (`inf` for no limit)"
+                ))
+            })
         };
         config.timeout = seconds(environment::RLAUNCH_TIMEOUT, TIMEOUT_DEFAULT)?;
         config.init_timeout = seconds(environment::RLAUNCH_INIT_TIMEOUT, INIT_TIMEOUT_DEFAULT)?;
@@ -144,6 +144,15 @@ impl Config {
         }
         Ok(config)
     }
+}
+
+/// A limit in seconds, as users give it: more than 0. Infinity is none, and nor is what is longer than
+/// any program runs. `None` for what is no limit at all.
+pub fn seconds(value: f64) -> Option<Duration> {
+    /// Over thirty years; clocks can be added to it.
+    const LONGEST: f64 = 1e9;
+    let shortest = Duration::from_nanos(1).as_secs_f64();
+    (value > 0.0).then(|| Duration::from_secs_f64(value.clamp(shortest, LONGEST)))
 }
 
 /// Off where it is not set.
@@ -298,6 +307,19 @@ mod tests {
             config.unwrap().rendezvous,
             Rendezvous::Agent { socket: "x".into() }
         );
+    }
+
+    #[test]
+    fn limits_in_seconds() {
+        let (short, no_limit) = (seconds(1e-300).unwrap(), seconds(f64::INFINITY).unwrap());
+        assert!(short > Duration::ZERO && no_limit > Duration::from_secs(900_000_000));
+        assert_eq!(seconds(1e300), Some(no_limit));
+        assert_eq!(seconds(1.5), Some(Duration::from_millis(1500)));
+        for wrong in [0.0, -0.0, -1.0, f64::NAN, f64::NEG_INFINITY] {
+            assert_eq!(seconds(wrong), None);
+        }
+        let config = parse(&[("RLAUNCH_TIMEOUT", "inf")]).unwrap();
+        assert_eq!(config.timeout, no_limit);
     }
 
     #[test]

@@ -23,8 +23,8 @@ impl fmt::Display for Rank {
     }
 }
 
-/// Why a call failed. All but [`Error::Argument`] and [`Error::Cancelled`] poison the world, where a call of several ranks met
-/// them.
+/// Why a call failed. All but [`Error::Argument`], [`Error::Allocation`] and [`Error::Cancelled`] poison
+/// the world, where a call of several ranks met them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -107,6 +107,20 @@ pub enum Error {
         "connection to {peer}: {cause}; hint: see whether that host is up and reaches this one"
     )]
     Connection { peer: Rank, cause: String },
+
+    /// A buffer of this size can't be had here: the machine, a memory limit of the container or job,
+    /// or a limit of the process. Nothing was taken, and the communicator stays usable.
+    #[error(
+        "{bytes} bytes ({size}) of memory can't be had: {found}; \
+             hint: ask for less, or put fewer ranks on a host"
+    )]
+    Allocation {
+        bytes: u128,
+        /// `bytes`, as people read them.
+        size: String,
+        /// What is there.
+        found: String,
+    },
 
     /// No memory that this rank's neighbours can see: the container's or the machine's limit.
     #[error(

@@ -65,7 +65,7 @@ mod world;
 
 pub use call::{Call, Counts, Reduction, Scalar, UserFunction, UserOp};
 pub use communicator::{Buffer, Communicator};
-pub use config::Config;
+pub use config::{Config, seconds};
 pub use element::Element;
 pub use error::{Bound, Error, Rank};
 pub use failure::{
@@ -74,7 +74,7 @@ pub use failure::{
 pub use interrupt::set_interrupt;
 pub use memory::SharedBuffer;
 pub use point::{Group, Source, Tag};
-pub use request::{Pending, Persistent, Request, Status};
+pub use request::{Pending, Persistent, Request, Status, Watch};
 pub use rlaunch_schedule::{
     Algorithm, Choice, Costs, Measurement, Numbers, Prediction, Question, Shape, Tuning,
     TuningError,

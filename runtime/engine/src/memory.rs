@@ -9,13 +9,13 @@
 //! writes, the other sees. Only the process that allocated it frees it.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
-use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::{fmt, io};
 
-use rlaunch_transport::shm::{Area, Arena};
+use rlaunch_transport::shm::{Area, Arena, Available, human};
 
 use crate::communicator::Buffer;
 use crate::failure::fork::Process;
@@ -23,6 +23,9 @@ use crate::{Communicator, Element, Error};
 
 /// Plain memory is aligned to this, as memory of the arena is to pages.
 const ALIGNMENT_BYTES: usize = 64;
+/// Blocks below this are taken without a look at what there is. Larger ones are made memory in such
+/// steps, each after a look: neighbours may take theirs at the same time.
+const STEP_BYTES: usize = 64 << 20;
 
 /// Elements that the ranks of this host read without a copy between. Made by
 /// [`Communicator::allocate`]; freed when dropped.
@@ -59,18 +62,19 @@ impl Communicator {
     /// plain memory.
     ///
     /// Aligned to 64 bytes at least. It stays valid when the communicator is gone and after finalize.
-    /// Fails, with [`Error::Memory`] and without any effect on the communicator, where there is no
-    /// memory left.
+    /// Fails, with [`Error::Allocation`] and without any effect on the communicator, where the machine,
+    /// or a memory limit of this process's control groups, has not so much left.
     pub fn allocate<T: Element>(&self, count: usize) -> Result<SharedBuffer<T>, Error> {
         let bytes = count
             .checked_mul(size_of::<T>())
             .filter(|bytes| isize::try_from(*bytes).is_ok());
         let Some(bytes) = bytes else {
-            return Err(Error::Argument(format!(
-                "{count} elements of {} bytes are more than memory can hold",
-                size_of::<T>()
-            )));
+            let bytes = count as u128 * size_of::<T>() as u128;
+            return Err(unavailable(bytes, "no process can address so much"));
         };
+        if bytes >= STEP_BYTES {
+            look(bytes, bytes)?;
+        }
         let memory = match self.engine().arena()? {
             Some((arena, local_rank)) if bytes > 0 => shared(arena, local_rank, bytes)?,
             _ => plain(bytes)?,
@@ -84,9 +88,9 @@ impl Communicator {
 }
 
 fn shared(arena: Arc<Arena>, local_rank: u32, bytes: usize) -> Result<Memory, Error> {
-    let wanting = |error| Error::Memory(format!("none of {bytes} bytes for a buffer: {error}"));
+    let wanting = |error: io::Error| unavailable(bytes as u128, &error.to_string());
     let area = arena.allocate(local_rank, bytes).map_err(wanting)?;
-    let made = arena.commit(area).and_then(|()| arena.locate(area));
+    let made = commit(&arena, area).and_then(|()| arena.locate(area).map_err(wanting));
     match made {
         Ok(at) => Ok(Memory::Shared {
             arena,
@@ -97,13 +101,47 @@ fn shared(arena: Arc<Arena>, local_rank: u32, bytes: usize) -> Result<Memory, Er
         }),
         Err(error) => {
             arena.free(local_rank, area);
-            Err(wanting(error))
+            Err(error)
         }
     }
 }
 
+/// Makes the area memory, as long as there is some for the rest of it.
+fn commit(arena: &Arena, area: Area) -> Result<(), Error> {
+    for done in (0..area.bytes).step_by(STEP_BYTES) {
+        let left = area.bytes - done;
+        if done > 0 {
+            look(area.bytes, left)?;
+        }
+        let step = Area {
+            offset: area.offset + done as u64,
+            bytes: left.min(STEP_BYTES),
+        };
+        let wanting = |error: io::Error| unavailable(area.bytes as u128, &error.to_string());
+        arena.commit(step).map_err(wanting)?;
+    }
+    Ok(())
+}
+
+/// Whether there is memory for the `left` bytes of a block that are not taken yet.
+fn look(bytes: usize, left: usize) -> Result<(), Error> {
+    let available = Available::read();
+    if available.has(left as u64) {
+        return Ok(());
+    }
+    Err(unavailable(bytes as u128, &available.to_string()))
+}
+
+fn unavailable(bytes: u128, found: &str) -> Error {
+    Error::Allocation {
+        bytes,
+        size: human(bytes),
+        found: found.to_owned(),
+    }
+}
+
 fn plain(bytes: usize) -> Result<Memory, Error> {
-    let wanting = || Error::Memory(format!("none of {bytes} bytes for a buffer"));
+    let wanting = || unavailable(bytes as u128, "the system gives no more to this process");
     let layout = Layout::from_size_align(bytes.max(1), ALIGNMENT_BYTES).map_err(|_| wanting())?;
     // SAFETY: the layout is not empty.
     let at = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(wanting)?;

@@ -6,7 +6,7 @@
 //! runtime still write to it.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::communicator::Communicator;
@@ -92,8 +92,26 @@ impl Request {
         self.completion.on_complete(Box::new(notify));
     }
 
+    /// To ask later, without the request, whether the operation still has its buffers.
+    pub fn watch(&self) -> Watch {
+        Watch(Arc::downgrade(&self.completion))
+    }
+
     pub fn communicator(&self) -> &Communicator {
         &self.communicator
+    }
+}
+
+/// What [`Request::watch`] returns. It holds nothing back.
+#[derive(Debug, Clone)]
+pub struct Watch(Weak<Completion>);
+
+impl Watch {
+    /// Whether the operation is complete. Never waits, and doesn't drive the runtime.
+    pub fn is_over(&self) -> bool {
+        self.0
+            .upgrade()
+            .is_none_or(|completion| completion.is_done())
     }
 }
 

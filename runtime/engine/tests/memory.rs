@@ -29,8 +29,12 @@ fn a_buffer_is_zero_and_aligned_and_a_slice() {
                 world.all_reduce(&mut buffer, Op::Sum).unwrap();
                 assert!(buffer.iter().all(|value| *value == 1.0));
             }
-            let too_many = world.allocate::<f64>(usize::MAX / 4).unwrap_err();
-            assert!(matches!(too_many, Error::Argument(_)), "{too_many}");
+            for too_many in [usize::MAX / 4, 1 << 47, usize::MAX] {
+                let error = world.allocate::<f64>(too_many).unwrap_err();
+                let size = format!("{} bytes", too_many as u128 * 8);
+                assert!(matches!(error, Error::Allocation { .. }), "{error}");
+                assert!(error.to_string().contains(&size), "{error}");
+            }
             world.finalize().unwrap();
         });
     }

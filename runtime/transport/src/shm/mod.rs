@@ -6,6 +6,7 @@
 //! per communicator an area for its collectives ([`Team`]). [`setup`] hands the memfd out over an abstract socket, after proof of the secret.
 
 mod arena;
+mod available;
 mod connection;
 mod doorbell;
 mod lines;
@@ -14,6 +15,7 @@ mod team;
 mod zone;
 
 pub use arena::{Arena, State};
+pub use available::{Available, human};
 pub use connection::ShmConnection;
 pub use doorbell::{Doorbell, Ticket};
 pub use setup::{ShmSetup, ShmSetupError, setup};
