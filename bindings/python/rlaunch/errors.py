@@ -9,7 +9,7 @@ shrink() returns.
 from __future__ import annotations
 
 import builtins
-from typing import Optional
+from typing import Dict, Optional
 
 __all__ = [
     "AbortedError", "CancelledError", "ConnectionError", "Error", "ExcludedError", "FinalizedError", "ForkedError",
@@ -25,12 +25,15 @@ class Error(Exception):
     peer: the other rank that the error is about, in the world; None where there is none
     host: the peer's host
     pid:  the peer's process id on that host
+    others: what the other ranks were doing, as far as it was known, by rank in the world: {2: "in
+        barrier #3"}; at most 32, those that the error is about first; empty where none are concerned
     """
 
     rank: Optional[int]
     peer: Optional[int]
     host: Optional[str]
     pid: Optional[int]
+    others: Dict[int, str]
 
     def __init__(
         self,
@@ -40,12 +43,14 @@ class Error(Exception):
         peer: Optional[int] = None,
         host: Optional[str] = None,
         pid: Optional[int] = None,
+        others: Optional[Dict[int, str]] = None,
     ) -> None:
         super().__init__(message)
         self.rank = rank
         self.peer = peer
         self.host = host
         self.pid = pid
+        self.others = dict(others or {})
 
 
 class InitError(Error):

@@ -4,7 +4,7 @@ use crate::signals;
 use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use rlaunch_runtime::{Error, Rank};
+use rlaunch_runtime::{Error, Others, Rank};
 
 /// `rank` is this process's; `None` where it has none yet.
 pub(crate) fn to_python(py: Python<'_>, error: &Error, rank: Option<u32>) -> PyErr {
@@ -54,15 +54,21 @@ pub(crate) fn to_python(py: Python<'_>, error: &Error, rank: Option<u32>) -> PyE
         Error::Cancelled => ("CancelledError", None),
         _ => ("Error", None),
     };
-    new(py, class, &error.to_string(), rank, peer)
+    new(py, class, &error.to_string(), rank, (peer, error.others()))
 }
 
 /// An exception that only the binding raises.
 pub(crate) fn plain(py: Python<'_>, class: &str, text: &str) -> PyErr {
-    new(py, class, text, None, None)
+    new(py, class, text, None, (None, None))
 }
 
-fn new(py: Python<'_>, class: &str, text: &str, rank: Option<u32>, peer: Option<&Rank>) -> PyErr {
+fn new(
+    py: Python<'_>,
+    class: &str,
+    text: &str,
+    rank: Option<u32>,
+    (peer, others): (Option<&Rank>, Option<&Others>),
+) -> PyErr {
     let make = || -> PyResult<PyErr> {
         let details = PyDict::new(py);
         details.set_item("rank", rank)?;
@@ -70,6 +76,13 @@ fn new(py: Python<'_>, class: &str, text: &str, rank: Option<u32>, peer: Option<
             details.set_item("peer", peer.rank)?;
             details.set_item("host", &peer.host)?;
             details.set_item("pid", peer.pid)?;
+        }
+        if let Some(others) = others {
+            let doing = PyDict::new(py);
+            for seen in others.seen.iter() {
+                doing.set_item(seen.rank.rank, seen.doing.to_string())?;
+            }
+            details.set_item("others", doing)?;
         }
         let class = py.import("rlaunch.errors")?.getattr(class)?;
         Ok(PyErr::from_value(class.call((text,), Some(&details))?))

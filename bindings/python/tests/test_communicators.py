@@ -80,6 +80,7 @@ class Communicators(unittest.TestCase):
             world = rl.init()
             left, dies = world, rl.size() - 1
             for survivors in (rl.size() - 1, rl.size() - 2):
+                left.all_reduce(np.ones(1000))
                 if left.rank() == dies:
                     os.kill(os.getpid(), signal.SIGKILL)
                 try:
@@ -87,6 +88,9 @@ class Communicators(unittest.TestCase):
                         left.all_reduce(np.ones(1000))
                 except rl.PeerFailedError as error:
                     assert error.peer == dies
+                    doing = error.others
+                    assert set(doing) == set(range(survivors + 1)) - {rl.rank()}, doing
+                    assert "all_reduce #" in doing[dies], doing
                 left, dies = left.shrink(), dies - 1
                 assert left.size() == survivors and left.rank() == rl.rank()
                 assert left.all_reduce(np.ones(1000))[0] == survivors

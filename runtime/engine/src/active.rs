@@ -16,7 +16,6 @@ use crate::failure::Slot;
 use crate::group::{Group, GroupKey};
 use crate::job::{Job, Work};
 use crate::wait::{Awaited, Operation};
-use rlaunch_wire::Descriptor;
 
 pub(crate) struct Active {
     pub(crate) key: GroupKey,
@@ -249,27 +248,16 @@ impl Core {
         let obstacle = |rank: &u32| self.peers[*rank as usize].stream.obstacle(*rank);
         let obstacles: String = missing.iter().map(obstacle).collect();
         let during = format!("{call}{obstacles}");
-        let missing = missing.into_iter().map(|rank| (rank, self.identity(rank)));
-        let (last_known, missing) = missing
-            .map(|(rank, identity)| (self.last_known(rank, call.communicator), identity))
-            .unzip();
+        let others = self.others(key, &missing);
+        let missing = missing.into_iter().map(|rank| self.identity(rank));
         Error::Timeout {
             by: self.identity(self.rank),
             during,
             waited,
-            missing,
-            last_known,
+            missing: missing.collect(),
+            others,
             bound: self.bound_of(key, of_call).1,
         }
-    }
-
-    /// The last call of a rank that this one knows of: the one it said that it waits in, or that of
-    /// the last message from it.
-    pub(crate) fn last_known(&self, rank: u32, communicator: u32) -> Option<Descriptor> {
-        let peer = &self.peers[rank as usize];
-        let is_here = |call: &&Descriptor| call.communicator == communicator;
-        let told = peer.waits_in.iter().rev().find(is_here).copied();
-        told.or(peer.last_heard)
     }
 
     /// The communicator's last handle is gone; nothing of it is under way.

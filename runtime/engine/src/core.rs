@@ -13,7 +13,7 @@ use rlaunch_wire::notice::{Failed, Notice, NoticeKind};
 
 use crate::active::Active;
 use crate::control::{ControlLink, Event};
-use crate::failure::{Ballots, Logbook};
+use crate::failure::{Ballots, Departure, Doing, Logbook, Others};
 use crate::group::{GroupKey, Groups};
 use crate::health::Watch;
 use crate::interpret::Plan;
@@ -92,6 +92,9 @@ pub(crate) struct Peer {
     pub(crate) pair: Pair,
     /// The calls that it waits in, as it told; the newest last of each communicator.
     pub(crate) waits_in: Vec<Descriptor>,
+    /// What it does in communicators, as it told, and when it did.
+    pub(crate) doing: Vec<(u32, Doing)>,
+    pub(crate) told_at: Option<Instant>,
     /// The call of the last message that came from it.
     pub(crate) last_heard: Option<Descriptor>,
 }
@@ -135,6 +138,8 @@ impl Peer {
             outbox: VecDeque::new(),
             pair: Pair::default(),
             waits_in: Vec::new(),
+            doing: Vec::new(),
+            told_at: None,
             last_heard: None,
         }
     }
@@ -177,17 +182,24 @@ impl Queued {
 }
 
 impl Cause {
-    pub(crate) fn error(&self, peer: Rank, during: String) -> Error {
+    pub(crate) fn error(&self, peer: Rank, during: String, others: Others) -> Error {
         match self {
             Self::Failed(cause) => Error::PeerFailed {
                 peer,
                 cause: cause.clone(),
                 during,
+                others,
             },
-            Self::Left => Error::PeerLeft { peer, during },
+            Self::Left => Error::PeerLeft {
+                peer,
+                during,
+                others,
+            },
             Self::Broken(cause) => Error::Connection {
                 peer,
                 cause: cause.clone(),
+                during,
+                others,
             },
         }
     }
@@ -233,6 +245,7 @@ impl Core {
             communicator: group.id(),
             reason: reason.to_owned(),
             during: group.during(),
+            others: self.others(key, &[]),
         };
         self.fail(key, error);
     }
@@ -283,21 +296,21 @@ impl Core {
         };
         let notice = Notice::encoded(NoticeKind::Failed(failed));
         self.control.broadcast(self.rank, notice);
+        self.report_departed();
     }
 
-    /// The same without telling; false if it was known.
+    /// The same without telling, and not before [`Core::report_departed`]; false if it was known.
     pub(crate) fn lose_peer(&mut self, rank: u32, cause: &Cause) -> bool {
         let peer = &mut self.peers[rank as usize];
         if peer.failure.is_some() {
             return false;
         }
         peer.failure = Some(cause.clone());
-        for key in self.groups.keys() {
-            if self.group(key).contains(rank) {
-                let error = cause.error(self.identity(rank), self.group(key).during());
-                self.poison(key, error);
-            }
-        }
+        self.watch.departed.push(Departure {
+            rank,
+            cause: cause.clone(),
+            communicator: None,
+        });
         true
     }
 
@@ -305,7 +318,7 @@ impl Core {
     pub(crate) fn known_failure(&self, ranks: &[u32]) -> Option<Error> {
         ranks.iter().find_map(|rank| {
             let cause = self.peers[*rank as usize].failure.as_ref()?;
-            Some(cause.error(self.identity(*rank), "no call".into()))
+            Some(cause.error(self.identity(*rank), "no call".into(), Others::none()))
         })
     }
 
@@ -364,10 +377,21 @@ impl Core {
         {
             return error.clone();
         }
+        let key = self.groups.find(call.communicator);
         if cause != Cause::Left {
             self.fail_peer(rank, &cause);
+        } else if let Some(key) = key {
+            self.ask_around(&[key]);
         }
-        cause.error(self.identity(rank), call.to_string())
+        let others = key.map_or_else(Others::none, |key| self.others(key, &[rank]));
+        cause.error(self.identity(rank), call.to_string(), others)
+    }
+
+    /// Of bytes that no rank of this version writes.
+    pub(crate) fn garbled(&self, rank: u32, cause: String, call: &Descriptor) -> Error {
+        let key = self.groups.find(call.communicator);
+        let others = key.map_or_else(Others::none, |key| self.others(key, &[rank]));
+        Cause::Broken(cause).error(self.identity(rank), call.to_string(), others)
     }
 
     /// Gives the control link this long to tell why `rank` is out.
@@ -403,6 +427,7 @@ impl Core {
                 Event::Lost => self.handle_lost_link(),
             }
         }
+        self.report_departed();
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rlaunch_transport::Progress;
 
 use crate::Error;
-use crate::core::Core;
+use crate::core::{Cause, Core};
 use crate::engine::Engine;
 use crate::framed::poll_descriptors;
 use crate::group::GroupKey;
@@ -245,7 +245,7 @@ impl Core {
         };
         if now - oldest >= ANNOUNCE_AFTER && !turn.is_announced {
             turn.is_announced = true;
-            self.announce_wait();
+            self.announce(&[]);
         }
         let Some(own) = own else {
             return Ok(());
@@ -310,17 +310,17 @@ impl Core {
                 continue;
             }
             self.linger(awaited.rank);
-            let Some(group) = self.groups.get(key) else {
-                return;
+            let is_whole = |core: &Self| {
+                let group = core.groups.get(key);
+                group.is_some_and(|group| group.poison.is_none())
             };
-            if group.poison.is_some() {
-                return;
+            if is_whole(self) {
+                self.ask_around(&[key]);
             }
-            let error = Error::PeerLeft {
-                peer: self.identity(awaited.rank),
-                during: group.during(),
-            };
-            self.fail(key, error);
+            if is_whole(self) {
+                let error = self.departure(key, awaited.rank, &Cause::Left);
+                self.fail(key, error);
+            }
             return;
         }
     }

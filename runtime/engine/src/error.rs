@@ -4,6 +4,8 @@ use std::{fmt, time::Duration};
 
 use rlaunch_wire::Descriptor;
 
+use crate::failure::{Doing, Others};
+
 /// A rank and where it runs, for messages.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Rank {
@@ -47,27 +49,40 @@ pub enum Error {
 
     /// A rank's process died, or its host is gone. Cause: see that rank's own output; under
     /// rlaunch the launcher's verdict tells it.
-    #[error("{peer} failed: {cause}; this rank was in {during}; hint: look at that rank's output")]
+    #[error(
+        "{peer} failed: {cause}{}; this rank was in {during}{}; \
+             hint: look at that rank's output",
+        others.it_was(peer),
+        others.and_the_rest(std::slice::from_ref(peer))
+    )]
     PeerFailed {
         peer: Rank,
         cause: String,
         during: String,
+        others: Others,
     },
 
     /// A rank finalized, or dropped its world, while others still counted on it. Cause: its
     /// program made fewer calls than the others.
     #[error(
-        "{peer} has left the job; this rank was in {during}; \
-             hint: all ranks must make the same calls before they finalize"
+        "{peer} has left the job{}; this rank was in {during}{}; \
+             hint: all ranks must make the same calls before they finalize",
+        others.it_was(peer),
+        others.and_the_rest(std::slice::from_ref(peer))
     )]
-    PeerLeft { peer: Rank, during: String },
+    PeerLeft {
+        peer: Rank,
+        during: String,
+        others: Others,
+    },
 
     /// Peers did not come within the bound of the call. Cause: a stopped or very slow rank, or a
     /// program in which they never make the matching call. The same on every rank.
     #[error(
-        "{by} waited {waited:.1?} in {during} for {}; hint: see what they do (py-spy, gdb), or \
+        "{by} waited {waited:.1?} in {during} for {}{}; hint: see what they do (py-spy, gdb), or \
              raise {bound}",
-        list(missing, last_known)
+        list(missing, others),
+        others.and_the_rest(missing)
     )]
     Timeout {
         /// Whose wait it was.
@@ -75,8 +90,8 @@ pub enum Error {
         during: String,
         waited: Duration,
         missing: Vec<Rank>,
-        /// The last call of each that this rank knows of.
-        last_known: Vec<Option<Descriptor>>,
+        /// As that rank knew it.
+        others: Others,
         bound: Bound,
     },
 
@@ -104,9 +119,17 @@ pub enum Error {
     /// The connection to a peer broke in a way that is no peer's death: bytes that no rank of this
     /// version writes, no memory left for shared segments, a network error.
     #[error(
-        "connection to {peer}: {cause}; hint: see whether that host is up and reaches this one"
+        "connection to {peer}: {cause}{}; this rank was in {during}{}; \
+             hint: see whether that host is up and reaches this one",
+        others.it_was(peer),
+        others.and_the_rest(std::slice::from_ref(peer))
     )]
-    Connection { peer: Rank, cause: String },
+    Connection {
+        peer: Rank,
+        cause: String,
+        during: String,
+        others: Others,
+    },
 
     /// A buffer of this size can't be had here: the machine, a memory limit of the container or job,
     /// or a limit of the process. Nothing was taken, and the communicator stays usable.
@@ -135,12 +158,16 @@ pub enum Error {
 
     /// A rank called `abort`, perhaps this one from another thread. Cause: the program's own. The
     /// same on every rank.
-    #[error("{by} aborted communicator {communicator}: {reason}; this rank was in {during}")]
+    #[error(
+        "{by} aborted communicator {communicator}: {reason}; this rank was in {during}{}",
+        others.and_the_rest(&[])
+    )]
     Aborted {
         by: Rank,
         communicator: u32,
         reason: String,
         during: String,
+        others: Others,
     },
 
     /// Another rank goes on without this communicator: it calls `shrink`. Cause: it has seen a
@@ -221,6 +248,18 @@ impl fmt::Display for Bound {
 }
 
 impl Error {
+    /// What the other ranks of the communicator were doing, where the error is about it.
+    pub fn others(&self) -> Option<&Others> {
+        match self {
+            Self::PeerFailed { others, .. }
+            | Self::PeerLeft { others, .. }
+            | Self::Timeout { others, .. }
+            | Self::Connection { others, .. }
+            | Self::Aborted { others, .. } => Some(others),
+            _ => None,
+        }
+    }
+
     /// A mismatch with more to say.
     pub(crate) fn detailed(mut self, text: String) -> Self {
         if let Self::Mismatch { detail, .. } = &mut self {
@@ -242,14 +281,13 @@ fn in_brackets(text: &str) -> String {
     format!(" ({text})")
 }
 
-fn list(ranks: &[Rank], last_known: &[Option<Descriptor>]) -> String {
+fn list(ranks: &[Rank], others: &Others) -> String {
     const SHOWN_MAX: usize = 8;
-    let calls = last_known.iter().copied().chain(std::iter::repeat(None));
-    let show = |(rank, call): (&Rank, Option<Descriptor>)| match call {
-        Some(call) => format!("{rank}, last heard of in {call}"),
-        None => rank.to_string(),
+    let show = |rank: &Rank| match others.of(rank.rank) {
+        Doing::Unknown => rank.to_string(),
+        doing => format!("{rank}, {doing}"),
     };
-    let mut text: Vec<String> = ranks.iter().zip(calls).take(SHOWN_MAX).map(show).collect();
+    let mut text: Vec<String> = ranks.iter().take(SHOWN_MAX).map(show).collect();
     if ranks.len() > SHOWN_MAX {
         text.push(format!("{} more", ranks.len() - SHOWN_MAX));
     }

@@ -10,7 +10,7 @@ use rlaunch_wire::{Collective, DType, Descriptor, Op};
 
 use crate::Error;
 use crate::core::Core;
-use crate::failure::Shared;
+use crate::failure::{Doing, Shared};
 use crate::job::Job;
 
 /// Calls remembered to be compared with what others wait in.
@@ -114,22 +114,26 @@ impl Group {
         self.ranks.contains(&world_rank)
     }
 
-    /// What this rank does in it, for messages. A wait that has just begun is known to the flight
-    /// recorder alone.
-    pub(crate) fn during(&self) -> String {
-        if let Some(call) = &self.waits_in {
-            return call.to_string();
+    /// What this rank does in it. A wait that has just begun, and messages between two, are known to
+    /// the flight recorder alone.
+    pub(crate) fn doing(&self) -> Doing {
+        if let Some(call) = self.waits_in {
+            return Doing::In(call);
         }
         if !self.is_busy
             && let Some(running) = self.shared.recorder.last_running()
         {
-            return running.to_string();
+            return Doing::In(running);
         }
         match self.history.back() {
-            Some(call) if self.is_busy => call.to_string(),
-            Some(call) => format!("no call (the last was {call})"),
-            None => "no call".into(),
+            Some(call) if self.is_busy => Doing::In(*call),
+            _ => Doing::Between(self.shared.recorder.last()),
         }
+    }
+
+    /// The same for messages: what follows "in".
+    pub(crate) fn during(&self) -> String {
+        self.doing().during()
     }
 
     /// Numbers a collective call.
@@ -227,6 +231,11 @@ impl Groups {
             .enumerate()
             .filter(|(_, slot)| slot.is_some());
         live.map(|(index, _)| GroupKey(index as u32)).collect()
+    }
+
+    pub(crate) fn keys_where(&self, is_wanted: impl Fn(&Group) -> bool) -> Vec<GroupKey> {
+        let is_wanted = |key: &GroupKey| self.get(*key).is_some_and(&is_wanted);
+        self.keys().into_iter().filter(is_wanted).collect()
     }
 
     /// How many have failed.

@@ -10,8 +10,8 @@ use rlaunch_wire::{Collective, DType, Descriptor};
 use crate::Rank;
 use crate::core::{Cause, Core};
 use crate::driver::ANNOUNCE_AFTER;
+use crate::failure::Departure;
 use crate::framed::poll_descriptors;
-use rlaunch_wire::notice::{Notice, NoticeKind, Waiting};
 
 /// When to look, and at whom.
 #[derive(Debug)]
@@ -24,6 +24,9 @@ pub(crate) struct Watch {
     pub(crate) is_leader_link: bool,
     /// Some peer has told that it waits.
     pub(crate) someone_waits: bool,
+    /// Those that are out, until the others were asked what they do.
+    pub(crate) departed: Vec<Departure>,
+    pub(crate) is_asking: bool,
 }
 
 /// Between two looks inside a wait; a system call each.
@@ -39,6 +42,8 @@ impl Watch {
             processes,
             is_leader_link,
             someone_waits: false,
+            departed: Vec::new(),
+            is_asking: false,
         }
     }
 
@@ -192,20 +197,6 @@ impl Core {
         if !leader.has_left && !leader.is_leaving {
             self.lose_peer(0, &Cause::Failed("its process ended".into()));
         }
-    }
-
-    /// Tells the others in which calls this rank waits.
-    pub(crate) fn announce_wait(&mut self) {
-        let waiting = self.groups.iter().filter(|group| group.is_busy);
-        let calls: Vec<Vec<u8>> = waiting
-            .flat_map(|group| &group.history)
-            .map(|call| call.encode().to_vec())
-            .collect();
-        if calls.is_empty() {
-            return;
-        }
-        let notice = Notice::encoded(NoticeKind::Waiting(Waiting { calls }));
-        self.control.broadcast(self.rank, notice);
     }
 
     /// Who keeps a call waiting. Of those that it waits for at once, some only wait themselves, as

@@ -13,7 +13,7 @@ use rlaunch_wire::{Collective, DType, Descriptor};
 
 use crate::Error;
 use crate::control::ControlLink;
-use crate::core::Core;
+use crate::core::{Cause, Core};
 use crate::group::{Group, GroupKey, Groups};
 
 /// What may be needed for what was sent to arrive.
@@ -126,10 +126,9 @@ impl Core {
                     *rank != self.rank && peer.is_leaving && peer.failure.is_none() && is_before
                 };
                 let rank = group.ranks.iter().find(|rank| has_missed(rank))?;
-                Some(Error::PeerLeft {
-                    peer: self.identity(*rank),
-                    during: last.to_string(),
-                })
+                let key = self.groups.find(group.id())?;
+                let (peer, during) = (self.identity(*rank), last.to_string());
+                Some(Cause::Left.error(peer, during, self.others(key, &[*rank])))
             })
     }
 

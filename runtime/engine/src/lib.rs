@@ -69,7 +69,8 @@ pub use config::{Config, seconds};
 pub use element::Element;
 pub use error::{Bound, Error, Rank};
 pub use failure::{
-    CommunicatorRecord, FlightRecorder, OperationRecord, OperationState, RecorderSettings,
+    CommunicatorRecord, Doing, FlightRecorder, LastSeen, OperationRecord, OperationState, Others,
+    RecorderSettings,
 };
 pub use interrupt::set_interrupt;
 pub use memory::SharedBuffer;

@@ -3,10 +3,10 @@
 //! | what failed here | what the others get |
 //! |---|---|
 //! | [`Error::Mismatch`], [`Error::MessageMismatch`], [`Error::Timeout`], [`Error::Aborted`] | the same, word by word |
-//! | [`Error::PeerFailed`], [`Error::PeerLeft`] | the same, with what they were in |
+//! | [`Error::PeerFailed`], [`Error::PeerLeft`] | the same, with what they were in, and the others |
 //! | a reason of this rank's own (interrupted, no memory, a broken connection) | [`Error::PeerFailed`] of this rank, which tells it |
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use prost::Message;
 use rlaunch_wire::Descriptor;
@@ -16,7 +16,7 @@ use rlaunch_wire::notice::{
 
 use crate::core::{Cause, Core};
 use crate::error::Bound;
-use crate::failure::NOT_ANSWERED;
+use crate::failure::{Departure, Doing, LastSeen, NOT_ANSWERED, Others};
 use crate::{Error, Rank};
 
 /// What the others are told of a communicator's failure.
@@ -54,7 +54,7 @@ pub(crate) fn of_failure(error: &Error, communicator: u32) -> NoticeKind {
             during,
             waited,
             missing,
-            last_known,
+            others,
             bound,
             ..
         } => NoticeKind::TimedOut(TimedOut {
@@ -62,10 +62,12 @@ pub(crate) fn of_failure(error: &Error, communicator: u32) -> NoticeKind {
             during: during.clone(),
             waited_ns: waited.as_nanos() as u64,
             missing: missing.iter().map(|rank| rank.rank).collect(),
-            last_known: last_known
+            others: others
+                .seen
                 .iter()
-                .map(|call| call.as_ref().map_or_else(Vec::new, bytes))
+                .map(|seen| seen.doing.encode(seen.rank.rank, communicator))
                 .collect(),
+            left_out: others.left_out,
             bound: bound.code(),
         }),
         Error::PeerFailed { peer, cause, .. } => {
@@ -98,7 +100,12 @@ impl Core {
         };
         match kind {
             NoticeKind::Waiting(waiting) => {
-                self.peers[from as usize].waits_in = calls(&waiting.calls);
+                let peer = &mut self.peers[from as usize];
+                peer.waits_in = calls(&waiting.calls);
+                let doing = waiting.doing.iter();
+                let doing = doing.map(|told| (told.communicator, Doing::decode(told)));
+                peer.doing = doing.collect();
+                peer.told_at = Some(Instant::now());
                 self.watch.someone_waits = true;
                 self.compare_waits();
             }
@@ -107,37 +114,47 @@ impl Core {
             NoticeKind::Failed(failed) => self.handle_failed_notice(from, failed),
             NoticeKind::Unfit(unfit) => self.handle_unfit(by, &unfit),
             NoticeKind::TimedOut(timed_out) => self.handle_timed_out(by, timed_out),
-            NoticeKind::Aborted(Aborted {
-                communicator,
-                reason,
-            }) => self.poison_told(communicator, |during| Error::Aborted {
-                by,
-                communicator,
-                reason,
-                during,
-            }),
+            NoticeKind::Aborted(told) => self.handle_aborted(by, told),
             NoticeKind::GaveUp(GaveUp {
                 communicator,
                 cause,
-            }) => self.poison_told(communicator, |during| Error::PeerFailed {
-                peer: by,
-                cause: format!("it gave up: {cause}"),
-                during,
+            }) => self.watch.departed.push(Departure {
+                rank: from,
+                cause: Cause::Failed(format!("it gave up: {cause}")),
+                communicator: Some(communicator),
             }),
         }
     }
 
     /// Makes what another rank tells the communicator's error, if it is one of this rank's.
-    fn poison_told(&mut self, communicator: u32, error: impl FnOnce(String) -> Error) {
+    fn poison_told(&mut self, communicator: u32, error: Error) {
         if let Some(key) = self.groups.find(communicator) {
-            let during = self.group(key).during();
-            self.poison(key, error(during));
+            self.poison(key, error);
+        }
+    }
+
+    fn handle_aborted(&mut self, by: Rank, told: Aborted) {
+        if let Some(key) = self.groups.find(told.communicator) {
+            let error = Error::Aborted {
+                others: self.others(key, &[]),
+                by,
+                communicator: told.communicator,
+                reason: told.reason,
+                during: self.group(key).during(),
+            };
+            self.poison(key, error);
         }
     }
 
     fn handle_left(&mut self, from: u32, calls: Vec<Descriptor>) {
         let peer = &mut self.peers[from as usize];
         peer.is_leaving = true;
+        // The newest stands last of each communicator. Nothing is told of those that have failed.
+        for call in &calls {
+            peer.doing.retain(|(id, _)| *id != call.communicator);
+            let doing = Doing::Between(Some(*call));
+            peer.doing.push((call.communicator, doing));
+        }
         peer.waits_in = calls;
         let connection = peer.connection.as_ref();
         // Else it says so behind all it sent.
@@ -180,12 +197,13 @@ impl Core {
             return;
         };
         let communicator = expected.communicator;
-        self.poison_told(communicator, |_| Error::MessageMismatch {
+        let error = Error::MessageMismatch {
             sender,
             sent: Box::new(sent),
             receiver,
             expected: Box::new(expected),
-        });
+        };
+        self.poison_told(communicator, error);
     }
 
     fn handle_timed_out(&mut self, by: Rank, told: TimedOut) {
@@ -193,16 +211,25 @@ impl Core {
         let Some(missing) = missing.collect::<Option<Vec<Rank>>>() else {
             return;
         };
-        let last_known = told.last_known.iter().map(|call| descriptor(call));
-        let last_known = last_known.collect();
-        self.poison_told(told.communicator, |_| Error::Timeout {
+        let seen = told.others.iter().take(Others::MAX).filter_map(|other| {
+            Some(LastSeen {
+                rank: self.known(other.rank)?,
+                doing: Doing::decode(other),
+            })
+        });
+        let others = Others {
+            seen: seen.collect(),
+            left_out: told.left_out,
+        };
+        let error = Error::Timeout {
             by,
             during: told.during,
             waited: Duration::from_nanos(told.waited_ns),
             missing,
-            last_known,
+            others,
             bound: Bound::from_code(told.bound),
-        });
+        };
+        self.poison_told(told.communicator, error);
     }
 
     fn handle_failed_notice(&mut self, from: u32, failed: Failed) {
@@ -224,13 +251,12 @@ impl Core {
             Cause::Failed(failed.cause)
         };
         match failed.communicator {
-            None => {
-                self.lose_peer(failed.rank, &cause);
-            }
-            Some(id) => {
-                let peer = self.identity(failed.rank);
-                self.poison_told(id, |during| cause.error(peer, during));
-            }
+            None => drop(self.lose_peer(failed.rank, &cause)),
+            Some(_) => self.watch.departed.push(Departure {
+                rank: failed.rank,
+                cause,
+                communicator: failed.communicator,
+            }),
         }
     }
 

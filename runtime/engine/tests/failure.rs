@@ -8,7 +8,7 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use common::{SHM, TCP, config, ranks};
-use rlaunch_runtime::{Bound, Error, Op, OperationState, Source, Tag, World};
+use rlaunch_runtime::{Bound, Collective, Doing, Error, Op, OperationState, Source, Tag, World};
 
 /// nccl#863, pytorch#119215: abort must not wait for what it is to end.
 #[test]
@@ -72,6 +72,58 @@ fn a_timeout_is_the_same_error_on_every_rank() {
             assert_eq!(*bound, Bound::Communicator);
             assert_eq!(error, &errors[1]);
             assert!(error.to_string().contains("set_timeout"), "{error}");
+        }
+    }
+}
+
+/// Rank 3 is late or leaves; each of the others waits in a call of its own, of whatever kind, and every
+/// error tells what all of them do.
+#[test]
+fn errors_tell_what_the_others_were_doing() {
+    for (transports, leaves) in [(SHM, true), (TCP, true), (SHM, false), (TCP, false)] {
+        let is_told = Barrier::new(4);
+        let errors = ranks(&config(4, transports), |world| {
+            world.barrier().unwrap();
+            let mut part = [0u8; 4];
+            let timeout = Duration::from_millis(if leaves { 10_000 } else { 400 });
+            let result = match world.rank() {
+                0 => {
+                    world.set_timeout(Some(timeout)).unwrap();
+                    world.recv(&mut part, 3, 7).map(drop)
+                }
+                1 => world.barrier(),
+                2 => world.recv(&mut part, 1, 9).map(drop),
+                _ => {
+                    std::thread::sleep(Duration::from_millis(200));
+                    if leaves {
+                        drop(world);
+                        is_told.wait();
+                        return None;
+                    }
+                    is_told.wait();
+                    return world.barrier().err();
+                }
+            };
+            is_told.wait();
+            result.err()
+        });
+        let expected = [Collective::Recv, Collective::Barrier, Collective::Recv];
+        for (rank, error) in errors.iter().enumerate() {
+            let Some(error) = error else {
+                assert!(rank == 3 && leaves);
+                continue;
+            };
+            let is_left = matches!(error, Error::PeerLeft { peer, .. } if peer.rank == 3);
+            let is_late = matches!(error, Error::Timeout { missing, .. } if missing[0].rank == 3);
+            assert!(if leaves { is_left } else { is_late }, "{error}");
+            let teller = if leaves { rank } else { 0 };
+            let others = error.others().unwrap();
+            for (other, collective) in expected.into_iter().enumerate() {
+                let doing = others.of(other as u32);
+                let is_it = matches!(doing, Doing::In(call) if call.collective == collective);
+                assert!(is_it || other == teller, "{other} {doing:?}: {error}");
+            }
+            assert_eq!((others.seen.len(), others.seen[0].rank.rank), (3, 3));
         }
     }
 }

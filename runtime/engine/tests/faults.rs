@@ -1,7 +1,9 @@
 //! A rank that is killed, or stopped, in the middle of each collective: every survivor is told which
-//! rank, on which host, of which process, in which call of what number, and in time.
+//! rank, on which host, of which process, in which call of what number, what the others were doing, and
+//! in time.
 //!
-//! Ranks are processes; each plays one collective over and over (`TEST_ROLE`).
+//! Ranks are processes; each plays one collective over and over (`TEST_ROLE`), on buffers of its own or
+//! on such as its peers read in place.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,7 +12,7 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::process::{Rank, say, start};
-use rlaunch_runtime::{Collective, Error, Op, World};
+use rlaunch_runtime::{Collective, Error, Op, SharedBuffer, World};
 
 const WORLD: u32 = 3;
 /// What a dead rank's peers may take to be told, and a stopped one's after their timeout.
@@ -33,13 +35,39 @@ fn rank_process() {
         return;
     };
     let role: Vec<&str> = role.split(' ').collect();
-    let calls = role[2].parse().unwrap();
+    let (calls, is_shared) = (role[2].parse().unwrap(), role[3] == "shared");
     let collective = played().find(|one| one.name() == role[0]).unwrap();
     let world = rlaunch_runtime::init().unwrap();
-    let mut player = Player::new(&world, collective, role[1].parse().unwrap());
+    let count = role[1].parse().unwrap();
+    let mut player = Player::new(&world, collective, count, is_shared);
     match player.play(calls) {
         Ok(()) => say("done"),
         Err(error) => say(&error.to_string()),
+    }
+}
+
+enum Memory {
+    Private(Vec<i64>),
+    Shared(SharedBuffer<i64>),
+}
+
+impl std::ops::Deref for Memory {
+    type Target = [i64];
+
+    fn deref(&self) -> &[i64] {
+        match self {
+            Self::Private(vec) => vec,
+            Self::Shared(buffer) => buffer,
+        }
+    }
+}
+
+impl std::ops::DerefMut for Memory {
+    fn deref_mut(&mut self) -> &mut [i64] {
+        match self {
+            Self::Private(vec) => vec,
+            Self::Shared(buffer) => buffer,
+        }
     }
 }
 
@@ -47,23 +75,30 @@ fn rank_process() {
 struct Player<'w> {
     world: &'w World,
     collective: Collective,
-    part: Vec<i64>,
-    whole: Vec<i64>,
-    other: Vec<i64>,
+    part: Memory,
+    whole: Memory,
+    other: Memory,
     counts: Vec<usize>,
 }
 
 impl<'w> Player<'w> {
-    fn new(world: &'w World, collective: Collective, count: usize) -> Self {
+    fn new(world: &'w World, collective: Collective, count: usize, is_shared: bool) -> Self {
         let size = world.size() as usize;
-        Self {
+        let memory = |count| match is_shared {
+            true => Memory::Shared(world.allocate(count).unwrap()),
+            false => Memory::Private(vec![0; count]),
+        };
+        let mut player = Self {
             world,
             collective,
-            part: vec![1; count],
-            whole: vec![1; count * size],
-            other: vec![0; count * size],
+            part: memory(count),
+            whole: memory(count * size),
+            other: memory(count * size),
             counts: vec![count; size],
-        }
+        };
+        player.part.fill(1);
+        player.whole.fill(1);
+        player
     }
 
     fn play(&mut self, calls: usize) -> Result<(), Error> {
@@ -80,7 +115,8 @@ impl<'w> Player<'w> {
 
     fn call(&mut self, root: u32) -> Result<(), Error> {
         let Self { world, counts, .. } = self;
-        let (part, whole, other) = (&mut self.part, &mut self.whole, &mut self.other);
+        let (part, whole) = (&mut self.part[..], &mut self.whole[..]);
+        let other = &mut self.other[..];
         let own = part.len();
         match self.collective {
             Collective::Barrier => world.barrier(),
@@ -120,24 +156,32 @@ impl<'w> Player<'w> {
 struct Case {
     collective: Collective,
     transport: &'static str,
+    memory: &'static str,
     count: usize,
     victim: usize,
 }
 
-/// Every collective over both transports, few elements and many; the victim changes, also among the
-/// collectives of one transport.
+/// Every collective over both transports, few elements and many, and many in buffers that peers read in
+/// place; the victim changes, also among the collectives of one transport.
 fn cases() -> Vec<Case> {
+    let [few, many] = COUNTS;
+    let kinds = [
+        ("shm", "private", few),
+        ("shm", "private", many),
+        ("shm", "shared", many),
+        ("tcp", "private", few),
+        ("tcp", "private", many),
+    ];
     let mut cases = Vec::new();
-    for transport in ["shm", "tcp"] {
-        for (number, collective) in played().enumerate() {
-            for (index, count) in COUNTS.into_iter().enumerate() {
-                cases.push(Case {
-                    collective,
-                    transport,
-                    count,
-                    victim: (number + index) % WORLD as usize,
-                });
-            }
+    for (number, collective) in played().enumerate() {
+        for (index, (transport, memory, count)) in kinds.into_iter().enumerate() {
+            cases.push(Case {
+                collective,
+                transport,
+                memory,
+                count,
+                victim: (number + index) % WORLD as usize,
+            });
         }
     }
     cases
@@ -146,7 +190,7 @@ fn cases() -> Vec<Case> {
 impl Case {
     /// Ranks in the middle of so many calls.
     fn begin(&self, calls: usize, more: &[(&str, &str)]) -> Vec<Rank> {
-        let role = format!("{} {} {calls}", self.collective, self.count);
+        let role = format!("{} {} {calls} {}", self.collective, self.count, self.memory);
         let mut ranks = start(WORLD, WORLD, self.transport, &role, more);
         for rank in &mut ranks {
             assert_eq!(rank.line(), "in the middle", "{self:?}");
@@ -156,7 +200,8 @@ impl Case {
 
     /// What every survivor is told, and that it comes between `earliest` and `latest` after `begin`.
     fn assert_told(&self, ranks: &mut [Rank], begin: Instant, [earliest, latest]: [Duration; 2]) {
-        let pid = ranks[self.victim].child.id();
+        let ranks_pids: Vec<u32> = ranks.iter().map(|rank| rank.child.id()).collect();
+        let pid = ranks_pids[self.victim];
         for (number, rank) in ranks.iter_mut().enumerate() {
             if number == self.victim {
                 continue;
@@ -171,8 +216,33 @@ impl Case {
             let names_sender = self.collective == Collective::Send && line.contains(" (host ");
             assert!(names_victim || is_stopped && names_sender, "{at}");
             assert!(self.names_the_call(&line), "{at}");
+            let third = 3 - number - self.victim;
+            assert!(
+                is_stopped || self.tells_of(&line, third, ranks_pids[third]),
+                "{at}"
+            );
             assert!(took > earliest && took < latest, "{at}");
         }
+    }
+
+    /// What the third rank was doing. Without rank 0, which passes words on where no agent is, it is known
+    /// only from what it has sent.
+    fn tells_of(&self, line: &str, third: usize, pid: u32) -> bool {
+        let Some((_, rest)) = line.split_once("; the others: ") else {
+            return false;
+        };
+        let is_relayed = self.victim != 0 || self.transport == "shm" && !self.is_of_two();
+        let doing = rest.split_once(&format!("rank {third} (host "));
+        let doing = doing.and_then(|(_, rest)| rest.split_once(&format!(", pid {pid})")));
+        doing.is_some_and(|(_, doing)| {
+            let is_known = doing.starts_with(" in ") || doing.starts_with(" last heard of in ");
+            is_known || !is_relayed && doing.starts_with(" not heard of")
+        })
+    }
+
+    /// Messages between two.
+    fn is_of_two(&self) -> bool {
+        self.collective == Collective::Send
     }
 
     /// `all_reduce #17`; of messages either side's.
@@ -252,6 +322,7 @@ fn a_rank_stopped_for_thirty_seconds_learns_that_it_was_given_up() {
     let cases = [("shm", 0), ("shm", 1), ("tcp", 0), ("tcp", 1)].map(|(transport, victim)| Case {
         collective: Collective::AllReduce,
         transport,
+        memory: "private",
         count: COUNTS[1],
         victim,
     });

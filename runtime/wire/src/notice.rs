@@ -32,11 +32,30 @@ pub enum NoticeKind {
     GaveUp(GaveUp),
 }
 
-/// The sender has waited for a while in the last of these calls; the others came before it.
+/// The sender has waited for a while in the last of these calls of each communicator, the others came
+/// before it; or a rank is out, and it tells the others what it does.
 #[derive(Clone, PartialEq, Message)]
 pub struct Waiting {
     #[prost(bytes = "vec", repeated, tag = "1")]
     pub calls: Vec<Vec<u8>>,
+    /// What it does, of any kind, communicator by communicator.
+    #[prost(message, repeated, tag = "2")]
+    pub doing: Vec<Activity>,
+}
+
+/// What a rank does on a communicator, as far as the sender knows.
+#[derive(Clone, PartialEq, Message)]
+pub struct Activity {
+    #[prost(uint32, tag = "1")]
+    pub rank: u32,
+    #[prost(uint32, tag = "2")]
+    pub communicator: u32,
+    /// 0 not known, 1 in the call, 2 in none after it, 3 last heard of in it.
+    #[prost(uint32, tag = "3")]
+    pub how: u32,
+    /// No bytes where there is none.
+    #[prost(bytes = "vec", tag = "4")]
+    pub call: Vec<u8>,
 }
 
 /// Two ranks made different calls at one place of their sequence.
@@ -99,9 +118,11 @@ pub struct TimedOut {
     pub waited_ns: u64,
     #[prost(uint32, repeated, tag = "4")]
     pub missing: Vec<u32>,
-    /// The last call of each that the sender knew of; no bytes where it knew of none.
-    #[prost(bytes = "vec", repeated, tag = "5")]
-    pub last_known: Vec<Vec<u8>>,
+    /// The other members, those that are missing first.
+    #[prost(message, repeated, tag = "5")]
+    pub others: Vec<Activity>,
+    #[prost(uint32, tag = "7")]
+    pub left_out: u32,
     /// Whose bound it was: 0 the job's, 1 the communicator's, 2 the call's.
     #[prost(uint32, tag = "6")]
     pub bound: u32,

@@ -6,21 +6,26 @@
 //! | `recorder`, `ticks` | the last operations, with times |
 //! | `note` | its entries, as operations begin and end |
 //! | `dump` | printing them: by a signal, or on an error |
+//! | `others`, `ask` | what the others were doing, for errors, and how they tell it |
 //! | `agreement` | survivors agree on who has failed (pure) |
 //! | `shrink` | running that agreement, and the communicator that comes of it |
 //! | `fork` | handles in a forked child are inert |
 
 mod agreement;
+mod ask;
 mod dump;
 pub(crate) mod fork;
 mod note;
+mod others;
 mod recorder;
 mod shared;
 mod shrink;
 mod ticks;
 
+pub(crate) use ask::Departure;
 pub(crate) use dump::Logbook;
 pub use dump::{CommunicatorRecord, FlightRecorder, RecorderSettings};
+pub use others::{Doing, LastSeen, Others};
 pub(crate) use recorder::{About, Slot};
 pub use recorder::{OperationRecord, OperationState};
 pub(crate) use shared::Shared;

@@ -169,6 +169,11 @@ impl Recorder {
         running.next().map(|record| record.call)
     }
 
+    /// The latest call, over or not.
+    pub(crate) fn last(&self) -> Option<Descriptor> {
+        self.records().last().map(|record| record.call)
+    }
+
     #[inline]
     fn entry(&self, number: u64) -> &Entry {
         &self.entries[number as usize % OPERATIONS]

@@ -27,14 +27,12 @@ impl Interpreter {
             let differ = counts_differ(peer, came_bytes / size, core.rank, due as u64);
             return core.mismatch(call, peer, call).detailed(differ);
         }
-        Error::Connection {
-            peer: core.identity(peer),
-            cause: format!(
-                "a part of {came_bytes} bytes where {} are due; do all ranks set the same \
-                 RLAUNCH_ALGO and RLAUNCH_TUNE_FILE?",
-                due as u64 * size
-            ),
-        }
+        let cause = format!(
+            "a part of {came_bytes} bytes where {} are due; do all ranks set the same \
+             RLAUNCH_ALGO and RLAUNCH_TUNE_FILE?",
+            due as u64 * size
+        );
+        core.garbled(peer, cause, &call)
     }
 
     /// Says what this rank's counts are, where another's whole list differs.

@@ -58,10 +58,8 @@ impl TeamOperation {
         let decode = |bytes| Descriptor::decode(bytes);
         let (Some(mine), Some(theirs)) = (decode(&difference.mine), decode(&difference.theirs))
         else {
-            return Error::Connection {
-                peer: core.identity(peer),
-                cause: "malformed descriptor in shared memory".into(),
-            };
+            let cause = "malformed descriptor in shared memory".into();
+            return core.garbled(peer, cause, &self.descriptor);
         };
         let detail = counts.map_or_else(String::new, |counts| self.tell(core, peer, counts));
         core.mismatch(mine, peer, theirs).detailed(detail)

@@ -32,10 +32,8 @@ impl Core {
 
     fn arrive_eager(&mut self, rank: u32, header: Header) -> Result<(), Error> {
         if header.length_bytes > EAGER_BYTES_MAX as u64 {
-            return Err(Error::Connection {
-                peer: self.identity(rank),
-                cause: format!("an eager message of {} bytes", header.length_bytes),
-            });
+            let cause = format!("an eager message of {} bytes", header.length_bytes);
+            return Err(self.garbled(rank, cause, &header.descriptor));
         }
         let envelope = Envelope {
             source: rank,
@@ -62,10 +60,8 @@ impl Core {
 
     fn arrive_ballot(&mut self, rank: u32, header: Header) -> Result<(), Error> {
         if header.length_bytes > BALLOT_BYTES_MAX {
-            return Err(Error::Connection {
-                peer: self.identity(rank),
-                cause: format!("a ballot of {} bytes", header.length_bytes),
-            });
+            let cause = format!("a ballot of {} bytes", header.length_bytes);
+            return Err(self.garbled(rank, cause, &header.descriptor));
         }
         let body = vec![0; header.length_bytes as usize];
         self.begin_taking(rank, header, Destination::Ballot(body));
@@ -236,10 +232,7 @@ impl Core {
 
     fn take_control(&mut self, rank: u32, header: Header, call: &Descriptor) -> Result<(), Error> {
         if header.length_bytes != 0 && header.kind != Kind::Request && header.kind != Kind::Grant {
-            return Err(Error::Connection {
-                peer: self.identity(rank),
-                cause: "a control message with a payload".into(),
-            });
+            return Err(self.garbled(rank, "a control message with a payload".into(), call));
         }
         let peer = &mut self.peers[rank as usize];
         let connection = peer.connection.as_mut().expect("its header was just read");

@@ -15,7 +15,9 @@ use rlaunch_transport::tcp::handshake::{
     Acceptor, Connector, HELLO_BYTES, Hello, Identity, Purpose, REPLY_BYTES, reply_is_proven,
 };
 use rlaunch_transport::{HEADER_BYTES, Header, Kind, NONCE_BYTES, Secret};
-use rlaunch_wire::notice::{Disagreement, Failed, Notice, NoticeKind, Waiting, descriptor};
+use rlaunch_wire::notice::{
+    Activity, Disagreement, Failed, Notice, NoticeKind, TimedOut, Waiting, descriptor,
+};
 use rlaunch_wire::rank::{Join, ToAgent, ToAgentMessage, ToRank, ToRankMessage, Welcome, World};
 use rlaunch_wire::{Collective, DType, Descriptor, Op};
 
@@ -159,6 +161,19 @@ fn messages() -> Vec<Vec<u8>> {
         .encode_to_vec(),
         Notice::encoded(NoticeKind::Waiting(Waiting {
             calls: vec![call(Collective::Barrier, None).encode().to_vec()],
+            doing: vec![Activity {
+                rank: 2,
+                communicator: 65_537,
+                how: 1,
+                call: call(Collective::Recv, None).encode().to_vec(),
+            }],
+        })),
+        Notice::encoded(NoticeKind::TimedOut(TimedOut {
+            waited_ns: 5,
+            missing: vec![1],
+            others: vec![Activity::default(), Activity::default()],
+            left_out: 3,
+            ..TimedOut::default()
         })),
         Notice::encoded(NoticeKind::Disagreement(Disagreement {
             left_rank: 1,

@@ -1,8 +1,11 @@
-//! Whether all members made the same call, also where some left the round early.
+//! What the members call: whether it is the same, also where some left the round early, and how far
+//! each has come.
+
+use std::sync::atomic::Ordering;
 
 use rlaunch_wire::Descriptor;
 
-use super::Team;
+use super::{AHEAD, ROUNDS, Team};
 
 /// Two members made different calls in one round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,5 +52,16 @@ impl Team {
             self.compared = round;
         }
         Ok(())
+    }
+
+    /// The call that `member` has posted last, however far it has come; also of one that has died.
+    pub fn last_post(&self, member: u32) -> Option<[u8; Descriptor::BYTES]> {
+        // Nobody is further ahead, nor further behind. What it has posted last it does not write again
+        // while this member stays where it is.
+        let newest = self.round + AHEAD;
+        let oldest = newest.saturating_sub(ROUNDS - 1).max(1);
+        let is_there = |round: &u64| self.flag(member, *round).load(Ordering::Acquire) == *round;
+        let last = (oldest..=newest).rev().find(is_there)?;
+        Some(self.descriptor_of(member, last))
     }
 }

@@ -56,6 +56,37 @@ fn every_member_reads_every_post_of_each_round() {
     }
 }
 
+/// What errors tell of a member that has died: however many rounds the members are apart.
+#[test]
+fn the_last_post_of_each_member_is_seen_by_all() {
+    let mut teams = teams(3, 4096);
+    let call = |round: u8| [round; Descriptor::BYTES];
+    for member in [1, 2] {
+        assert_eq!(teams[0].last_post(member), None);
+    }
+    let mut posted = [0u8; 3];
+    for step in 0..300 {
+        // Members go on by turns of one, two and three rounds, as far as they may.
+        let member = step % 3;
+        for _ in 0..=(step / 3) % 3 {
+            if teams[member].begin() {
+                posted[member] += 1;
+                let call = call(posted[member]);
+                // SAFETY: no data.
+                unsafe { teams[member].post(&call, std::ptr::null(), 0).unwrap() };
+            }
+            teams[member].settle().unwrap();
+        }
+        for seen in 0..3 {
+            for team in &teams {
+                let expected = (posted[seen] > 0).then(|| call(posted[seen]));
+                assert_eq!(team.last_post(seen as u32), expected, "{posted:?}");
+            }
+        }
+    }
+    assert!(posted.iter().all(|rounds| *rounds > 50), "{posted:?}");
+}
+
 #[test]
 fn a_member_that_waits_for_nobody_is_held_back_in_time() {
     let mut teams = teams(2, 4096);
