@@ -9,7 +9,7 @@ use rlaunch_control::v1::{self, from_agent, to_agent};
 use rlaunch_plan::supervise::{
     Action, ClockOffset, Event, HostSetup, Settings as Supervision, Supervisor,
 };
-use rlaunch_plan::{Placement, Verdict};
+use rlaunch_plan::{Placement, Verdict, joining};
 use rlaunch_wire::notice::{Notice, NoticeKind};
 use tracing::{debug, info};
 
@@ -191,6 +191,7 @@ impl<'a> Driver<'a> {
             Message::Output(output) => self.handle_output(output),
             Message::OutputEnd(end) => self.printer.end(end.rank, stream(end.stream)),
             Message::Joined(joined) => self.handle_joined(joined),
+            Message::Overdue(overdue) => self.handle_overdue(host, overdue.rank),
             Message::Broadcast(broadcast) => self.handle_broadcast(host, broadcast),
             Message::Heartbeat(heartbeat) => self.handle_heartbeat(host, heartbeat),
             Message::Log(log) => self.handle_log(host, &log),
@@ -274,6 +275,24 @@ impl<'a> Driver<'a> {
                 cards: cards.collect(),
             };
             self.links.send_all(&to_agent::Message::World(world));
+        }
+    }
+
+    /// A rank has waited for the others as long as it may, and is told who is missing.
+    fn handle_overdue(&mut self, host: usize, rank: u32) {
+        let places = self.placement.ranks.iter().zip(&self.ranks);
+        let missing = places.filter(|(_, state)| state.card.is_none());
+        let missing: Vec<(u32, &str)> = missing
+            .map(|(place, _)| {
+                let name = self.hosts[place.node_rank as usize].name.as_str();
+                (place.rank, name)
+            })
+            .collect();
+        // Else the world was told just now.
+        if !missing.is_empty() {
+            let text = joining::missing(&missing, self.ranks.len());
+            let told = v1::Missing { rank, text };
+            self.links.send(host, to_agent::Message::Missing(told));
         }
     }
 

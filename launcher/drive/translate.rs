@@ -100,6 +100,7 @@ pub(super) fn rank_of(message: &Message) -> Option<u32> {
         Message::Stopped(it) => Some(it.rank),
         Message::Joined(it) => Some(it.rank),
         Message::Left(it) => Some(it.rank),
+        Message::Overdue(it) => Some(it.rank),
         Message::LaunchFailed(it) => Some(it.rank),
         Message::StdinTaken(it) => Some(it.rank),
         Message::Broadcast(it) => Some(it.from),

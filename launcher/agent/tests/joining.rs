@@ -18,8 +18,8 @@ use rlaunch_control::v1::worker_service_client::WorkerServiceClient;
 use rlaunch_control::v1::{self, StatusRequest};
 use rlaunch_wire::PROTOCOL;
 use rlaunch_wire::rank::{
-    Broadcast, Hello, Join, Leave, PeerFailed, ToAgent, ToAgentMessage as Say, ToRank,
-    ToRankMessage as Hear, World,
+    Broadcast, Hello, Join, Leave, Overdue, PeerFailed, Refused, ToAgent, ToAgentMessage as Say,
+    ToRank, ToRankMessage as Hear, World,
 };
 
 struct Rank(UnixStream);
@@ -222,6 +222,27 @@ async fn a_peers_failure_is_told_to_all_and_to_who_comes_later() {
     let mut late = Rank::hello(&name, 1);
     late.welcome();
     assert_eq!(late.hear(), failed);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_waits_too_long_is_told_who_is_missing() {
+    let mut agent = Agent::start().await;
+    let (mut job, name) = start(&mut agent).await;
+    let mut early = Rank::hello(&name, 0);
+    early.welcome();
+    early.say(Say::Overdue(Overdue {}));
+    let rank = job
+        .hear(|message| match message {
+            Message::Overdue(overdue) => Some(overdue.rank),
+            _ => None,
+        })
+        .await;
+    assert_eq!(rank, 0);
+    let text = "rank 1 of 3 did not come in time".to_owned();
+    let reason = text.clone();
+    job.send(ToAgentMessage::Missing(v1::Missing { rank, text }))
+        .await;
+    assert_eq!(early.hear(), Some(Hear::Refused(Refused { reason })));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

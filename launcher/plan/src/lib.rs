@@ -15,6 +15,7 @@ pub mod environment;
 pub mod exit_code;
 pub mod host;
 pub mod hostfile;
+pub mod joining;
 pub mod map;
 pub mod placement;
 mod spec;

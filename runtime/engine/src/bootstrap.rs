@@ -14,7 +14,7 @@ use rlaunch_transport::Secret;
 use rlaunch_transport::tcp;
 use rlaunch_transport::tcp::handshake::{Connector, Identity, Purpose};
 use rlaunch_wire::PROTOCOL;
-use rlaunch_wire::rank::{Hello, Join, ToAgentMessage, ToRank, ToRankMessage, Welcome};
+use rlaunch_wire::rank::{Hello, Join, Overdue, ToAgentMessage, ToRank, ToRankMessage, Welcome};
 
 use crate::config::{Config, Rendezvous};
 use crate::control::{ControlLink, to_agent};
@@ -131,15 +131,24 @@ impl Admitted {
     ) -> Result<(Vec<Vec<u8>>, ControlLink), Error> {
         match self.link {
             Link::Alone => Ok((vec![card], ControlLink::None)),
-            Link::Agent(framed) => {
-                let (framed, cards) = exchange(framed, card, deadline, "the agent")?;
+            Link::Agent(mut framed) => {
+                framed.queue(&to_agent(ToAgentMessage::Join(Join { card })));
+                let mut message = next_message(&mut framed, deadline, "the agent")?;
+                if message.is_none() {
+                    // The launcher knows who is missing.
+                    framed.queue(&to_agent(ToAgentMessage::Overdue(Overdue {})));
+                    let deadline = Instant::now() + LAST_WORD_MAX;
+                    message = next_message(&mut framed, deadline, "the agent")?;
+                }
+                let cards = cards(message, "the agent")?;
                 Ok((cards, ControlLink::Agent(framed)))
             }
-            Link::Member(framed) => {
+            Link::Member(mut framed) => {
+                framed.queue(&to_agent(ToAgentMessage::Join(Join { card })));
                 // Rank 0 gives up at its own deadline and says who is missing; that is worth
                 // waiting for.
-                let deadline = deadline + Duration::from_secs(2);
-                let (framed, cards) = exchange(framed, card, deadline, "rank 0")?;
+                let message = next_message(&mut framed, deadline + LAST_WORD_MAX, "rank 0")?;
+                let cards = cards(message, "rank 0")?;
                 Ok((cards, ControlLink::Member(framed)))
             }
             Link::Leader(leader) => leader.gather(card, deadline),
@@ -199,42 +208,41 @@ fn greet(
         pid: std::process::id(),
     };
     framed.queue(&to_agent(ToAgentMessage::Hello(hello)));
-    match next_message(&mut framed, deadline, whom, "its welcome")? {
-        ToRankMessage::Welcome(welcome) => Ok((framed, welcome)),
-        other => Err(unexpected(whom, &other)),
+    match next_message(&mut framed, deadline, whom)? {
+        Some(ToRankMessage::Welcome(welcome)) => Ok((framed, welcome)),
+        Some(other) => Err(unexpected(whom, &other)),
+        None => Err(Error::Init(format!(
+            "{whom} has not answered in time; see whether it is stopped, or raise \
+             RLAUNCH_INIT_TIMEOUT (seconds)"
+        ))),
     }
 }
 
-fn exchange(
-    mut framed: Framed,
-    card: Vec<u8>,
-    deadline: Instant,
-    whom: &str,
-) -> Result<(Framed, Vec<Vec<u8>>), Error> {
-    framed.queue(&to_agent(ToAgentMessage::Join(Join { card })));
-    match next_message(&mut framed, deadline, whom, "the other ranks")? {
-        ToRankMessage::World(world) => Ok((framed, world.cards)),
-        ToRankMessage::PeerFailed(failed) => Err(Error::Init(format!(
+/// What `whom` says once all have joined.
+fn cards(message: Option<ToRankMessage>, whom: &str) -> Result<Vec<Vec<u8>>, Error> {
+    match message {
+        Some(ToRankMessage::World(world)) => Ok(world.cards),
+        Some(ToRankMessage::PeerFailed(failed)) => Err(Error::Init(format!(
             "rank {} (host {}, pid {}) failed before all ranks had joined: {}",
             failed.rank, failed.host, failed.pid, failed.cause
         ))),
-        other => Err(unexpected(whom, &other)),
+        Some(other) => Err(unexpected(whom, &other)),
+        None => Err(Error::Init(format!(
+            "other ranks did not come in time, and {whom} has not said which; look at their output, \
+             or raise RLAUNCH_INIT_TIMEOUT (seconds)"
+        ))),
     }
 }
 
+/// `None` when time is up.
 fn next_message(
     framed: &mut Framed,
     deadline: Instant,
     whom: &str,
-    what: &str,
-) -> Result<ToRankMessage, Error> {
+) -> Result<Option<ToRankMessage>, Error> {
     let bytes = match framed.receive_until(deadline) {
         Ok(Some(bytes)) => bytes,
-        Ok(None) => {
-            return Err(Error::Init(format!(
-                "time is up (RLAUNCH_INIT_TIMEOUT) while {whom} waited for {what}"
-            )));
-        }
+        Ok(None) => return Ok(None),
         Err(error) if error.kind() == io::ErrorKind::Interrupted => {
             return Err(Error::Interrupted {
                 during: "init".into(),
@@ -249,7 +257,7 @@ fn next_message(
     let message = ToRank::decode(&bytes[..]).map_err(|error| Error::Init(error.to_string()))?;
     match message.message {
         Some(ToRankMessage::Refused(refused)) => Err(Error::Init(refused.reason)),
-        Some(message) => Ok(message),
+        Some(message) => Ok(Some(message)),
         None => Err(Error::Init(format!("{whom} is of another version"))),
     }
 }
@@ -284,6 +292,8 @@ fn find_leader(
     }
 }
 
+/// Who knows which ranks are missing may need this long to say so.
+const LAST_WORD_MAX: Duration = Duration::from_secs(2);
 const RETRY_PERIOD: Duration = Duration::from_millis(10);
 const CONNECT_MAX: Duration = Duration::from_secs(2);
 /// A stranger's service on a candidate port may never answer.

@@ -157,7 +157,8 @@ fn poll_members(members: &mut [Option<Framed>], hosts: &[(String, u32)], events:
                     });
                 }
                 ToAgentMessage::Leave(_) => has_left = true,
-                ToAgentMessage::Hello(_) | ToAgentMessage::Join(_) => {}
+                ToAgentMessage::Hello(_) | ToAgentMessage::Join(_) | ToAgentMessage::Overdue(_) => {
+                }
             }
         }
         if has_left || ended {

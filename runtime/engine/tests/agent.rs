@@ -14,7 +14,7 @@ use prost::Message;
 use rlaunch_runtime::config::Rendezvous;
 use rlaunch_runtime::{Config, Error, Op};
 use rlaunch_wire::rank::{
-    PeerFailed, ToAgent, ToAgentMessage, ToRank, ToRankMessage, Welcome, World,
+    PeerFailed, Refused, ToAgent, ToAgentMessage, ToRank, ToRankMessage, Welcome, World,
 };
 
 fn read(stream: &mut UnixStream) -> Option<ToAgentMessage> {
@@ -36,25 +36,31 @@ fn write(stream: &mut UnixStream, message: ToRankMessage) {
     stream.write_all(&bytes).unwrap();
 }
 
+/// Accepts one rank and welcomes it.
+fn greet(listener: &UnixListener, job: u8, world_size: u32) -> (u32, UnixStream) {
+    let mut stream = listener.accept().unwrap().0;
+    let Some(ToAgentMessage::Hello(hello)) = read(&mut stream) else {
+        panic!("no hello")
+    };
+    let welcome = Welcome {
+        job_id: vec![job; 16],
+        secret: b"job secret".to_vec(),
+        world_size,
+        host: "node7".into(),
+    };
+    write(&mut stream, ToRankMessage::Welcome(welcome));
+    (hello.rank, stream)
+}
+
 /// Accepts all ranks up to the world; returns their streams in rank order.
 fn admit(listener: &UnixListener, job: u8, world_size: u32) -> Vec<UnixStream> {
     let mut members = Vec::new();
     for _ in 0..world_size {
-        let mut stream = listener.accept().unwrap().0;
-        let Some(ToAgentMessage::Hello(hello)) = read(&mut stream) else {
-            panic!("no hello")
-        };
-        let welcome = Welcome {
-            job_id: vec![job; 16],
-            secret: b"job secret".to_vec(),
-            world_size,
-            host: "node7".into(),
-        };
-        write(&mut stream, ToRankMessage::Welcome(welcome));
+        let (rank, mut stream) = greet(listener, job, world_size);
         let Some(ToAgentMessage::Join(join)) = read(&mut stream) else {
             panic!("no join")
         };
-        members.push((hello.rank, join.card, stream));
+        members.push((rank, join.card, stream));
     }
     members.sort_by_key(|(rank, ..)| *rank);
     let cards: Vec<_> = members.iter().map(|(_, card, _)| card.clone()).collect();
@@ -139,6 +145,32 @@ fn the_launchers_word_on_a_death_ends_the_wait() {
             };
             assert_eq!((peer.pid, cause.as_str()), (99, "killed by SIGKILL"));
         });
+    });
+}
+
+/// The agent knows the ranks of its host alone: the launcher says who is missing, when it is asked.
+#[test]
+fn who_is_missing_at_init_is_asked_for() {
+    let (config, listener) = agent_config("late", 2);
+    let config = Config {
+        init_timeout: Duration::from_millis(200),
+        ..config
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let (_, mut stream) = greet(&listener, 3, 2);
+            assert!(matches!(read(&mut stream), Some(ToAgentMessage::Join(_))));
+            let overdue = read(&mut stream);
+            assert!(matches!(overdue, Some(ToAgentMessage::Overdue(_))));
+            let reason = "rank 1 of 2 did not come in time (on node8)".to_owned();
+            write(&mut stream, ToRankMessage::Refused(Refused { reason }));
+            while read(&mut stream).is_some() {}
+        });
+        let error = rlaunch_runtime::World::new(config).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "can't join the job: rank 1 of 2 did not come in time (on node8)"
+        );
     });
 }
 

@@ -6,7 +6,7 @@
 //! messages serve the bootstrap over TCP where no agent is (rank 0 plays the agent).
 //!
 //! ```text
-//! rank → agent   Hello, Join …………………… Broadcast* … Leave
+//! rank → agent   Hello, Join … Overdue? … Broadcast* … Leave
 //! agent → rank   Welcome | Refused, World … Broadcast*, PeerFailed*
 //! ```
 //! The agent checks the peer's uid (SO_PEERCRED). A second Join of one rank is Refused. A stream
@@ -16,7 +16,7 @@ use prost::{Message, Oneof};
 
 #[derive(Clone, PartialEq, Message)]
 pub struct ToAgent {
-    #[prost(oneof = "ToAgentMessage", tags = "1, 2, 3, 4")]
+    #[prost(oneof = "ToAgentMessage", tags = "1, 2, 3, 4, 5")]
     pub message: Option<ToAgentMessage>,
 }
 
@@ -32,6 +32,9 @@ pub enum ToAgentMessage {
     Broadcast(Broadcast),
     #[prost(message, tag = "4")]
     Leave(Leave),
+    /// It has joined and waited for the others as long as it may: Refused tells who is missing.
+    #[prost(message, tag = "5")]
+    Overdue(Overdue),
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -118,3 +121,6 @@ pub struct PeerFailed {
 
 #[derive(Clone, PartialEq, Message)]
 pub struct Leave {}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct Overdue {}

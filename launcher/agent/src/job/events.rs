@@ -166,6 +166,10 @@ impl Job {
                 self.report(|report| report.set(rank, "left", None));
                 self.outgoing.control(Message::Left(v1::Left { rank }));
             }
+            RankEvent::Overdue { rank } => {
+                self.outgoing
+                    .control(Message::Overdue(v1::Overdue { rank }));
+            }
         }
     }
 }

@@ -181,6 +181,9 @@ impl Session {
                     .await
                     .ok();
             }
+            ToAgentMessage::Overdue(_) => {
+                self.events.send(RankEvent::Overdue { rank }).await.ok();
+            }
             ToAgentMessage::Leave(_) => {
                 self.events.send(RankEvent::Left { rank }).await.ok();
             }

@@ -34,8 +34,17 @@ pub(crate) struct Facts {
 /// What a rank did, for the driver.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum RankEvent {
-    Joined { rank: u32, card: Vec<u8> },
-    Left { rank: u32 },
+    Joined {
+        rank: u32,
+        card: Vec<u8>,
+    },
+    Left {
+        rank: u32,
+    },
+    /// It has waited for the world as long as it may.
+    Overdue {
+        rank: u32,
+    },
 }
 
 /// Who is connected; shared between the connections and the driver.
@@ -129,6 +138,16 @@ impl Ranks {
             }
         }
         cut_off
+    }
+
+    /// To one rank, if it is connected and has room.
+    pub(crate) fn tell(&self, rank: u32, message: &ToRankMessage) {
+        let frame = rank_connection::frame(message);
+        if let Some(member) = self.members().by_rank.get(&rank)
+            && let Some(connected) = &member.connection
+        {
+            connected.queue(&frame);
+        }
     }
 
     /// A rank that connects after a failure of a peer hears of it right after its welcome.

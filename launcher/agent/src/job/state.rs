@@ -8,7 +8,7 @@ use rlaunch_control::v1::from_agent::Message;
 use rlaunch_control::v1::to_agent::Message as ToAgentMessage;
 use rlaunch_control::v1::{self, Launch, Level, ToAgent};
 use rlaunch_wire::limits::{HEARTBEAT_PERIOD, RANK_MESSAGE_MAX_BYTES};
-use rlaunch_wire::rank::{Broadcast, PeerFailed, ToRankMessage, World};
+use rlaunch_wire::rank::{Broadcast, PeerFailed, Refused, ToRankMessage, World};
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::MissedTickBehavior;
@@ -189,6 +189,10 @@ impl Job {
             ToAgentMessage::Broadcast(broadcast) => {
                 let (from, payload) = (broadcast.from, broadcast.payload.to_vec());
                 self.tell_ranks(&ToRankMessage::Broadcast(Broadcast { from, payload }));
+            }
+            ToAgentMessage::Missing(v1::Missing { rank, text }) => {
+                let refused = ToRankMessage::Refused(Refused { reason: text });
+                self.ranks.tell(rank, &refused);
             }
             ToAgentMessage::Launch(_) => {
                 self.outgoing

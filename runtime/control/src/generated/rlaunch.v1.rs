@@ -122,7 +122,7 @@ pub struct Proof {
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ToAgent {
-    #[prost(oneof = "to_agent::Message", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9")]
+    #[prost(oneof = "to_agent::Message", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10")]
     pub message: ::core::option::Option<to_agent::Message>,
 }
 /// Nested message and enum types in `ToAgent`.
@@ -148,6 +148,8 @@ pub mod to_agent {
         PeerFailed(super::PeerFailed),
         #[prost(message, tag = "9")]
         Broadcast(super::Broadcast),
+        #[prost(message, tag = "10")]
+        Missing(super::Missing),
     }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -280,10 +282,17 @@ pub struct Broadcast {
     pub payload: ::prost::bytes::Bytes,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Missing {
+    #[prost(uint32, tag = "1")]
+    pub rank: u32,
+    #[prost(string, tag = "2")]
+    pub text: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FromAgent {
     #[prost(
         oneof = "from_agent::Message",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15"
     )]
     pub message: ::core::option::Option<from_agent::Message>,
 }
@@ -320,6 +329,8 @@ pub mod from_agent {
         Left(super::Left),
         #[prost(message, tag = "14")]
         StdinTaken(super::StdinTaken),
+        #[prost(message, tag = "15")]
+        Overdue(super::Overdue),
     }
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -397,6 +408,11 @@ pub struct Joined {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Left {
+    #[prost(uint32, tag = "1")]
+    pub rank: u32,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Overdue {
     #[prost(uint32, tag = "1")]
     pub rank: u32,
 }
