@@ -313,6 +313,9 @@ fn try_leader(address: &str, port: u16, identity: &Identity) -> io::Result<TcpSt
 }
 
 fn prove(stream: TcpStream, identity: &Identity) -> io::Result<TcpStream> {
+    if tcp::leads_to_itself(&stream) {
+        return Err(io::ErrorKind::ConnectionRefused.into());
+    }
     stream.set_nonblocking(true)?;
     let deadline = Instant::now() + PROOF_MAX;
     let mut connector = Connector::new(stream, identity, 0, Purpose::Control)?;

@@ -29,6 +29,9 @@ pub(crate) struct Leader {
 
 /// An unproven connection may take this long.
 const PROOF_MAX: Duration = Duration::from_secs(5);
+/// A port may be taken for a moment by somebody who goes out from it: by a member that looks for rank 0,
+/// even.
+const BUSY_MAX: Duration = Duration::from_secs(1);
 const POLL_MAX: Duration = Duration::from_millis(50);
 
 /// Takes the first free one of the ports.
@@ -38,17 +41,23 @@ pub(crate) fn listen(
     identity: Identity,
     world_size: u32,
 ) -> Result<Leader, Error> {
-    let mut last = io::Error::from(io::ErrorKind::AddrInUse);
-    for port in ports {
-        match bind(address, *port) {
-            Ok(listener) => return Leader::new(listener, identity, world_size),
-            Err(error) => last = error,
+    let begin = Instant::now();
+    loop {
+        let mut last = io::Error::from(io::ErrorKind::AddrInUse);
+        for port in ports {
+            match bind(address, *port) {
+                Ok(listener) => return Leader::new(listener, identity, world_size),
+                Err(error) => last = error,
+            }
         }
+        if begin.elapsed() > BUSY_MAX {
+            return Err(Error::Init(format!(
+                "rank 0 can listen on none of the ports {ports:?} (last: {last}); set RLAUNCH_PORT \
+                 to a free one on all ranks"
+            )));
+        }
+        std::thread::sleep(POLL_MAX);
     }
-    Err(Error::Init(format!(
-        "rank 0 can listen on none of the ports {ports:?} (last: {last}); set RLAUNCH_PORT to a \
-         free one on all ranks"
-    )))
 }
 
 /// On MASTER_ADDR if it is an address of this host, so that only that network sees the port.

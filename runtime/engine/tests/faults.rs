@@ -252,10 +252,7 @@ impl Case {
             after.is_some_and(|text| text.starts_with(|digit: char| digit.is_ascii_digit()))
         };
         match self.collective {
-            // It may be told between two of them.
-            Collective::Send => {
-                numbered("send") || numbered("recv") || line.contains("in no call (the last was ")
-            }
+            Collective::Send => numbered("send") || numbered("recv"),
             other => numbered(other.name()),
         }
     }

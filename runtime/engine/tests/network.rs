@@ -5,8 +5,9 @@
 mod common;
 
 use std::net::TcpListener;
+use std::time::Duration;
 
-use common::{TCP, config, ranks};
+use common::{SHM, TCP, config, ranks};
 use rlaunch_runtime::config::Rendezvous;
 use rlaunch_runtime::{Config, Op};
 
@@ -86,4 +87,21 @@ fn free_range(count: u16) -> (u16, u16) {
         }
     }
     panic!("no {count} free ports in a row");
+}
+
+/// By a socket that happens to go out from it, say.
+#[test]
+fn a_port_that_is_busy_for_a_moment_is_waited_for() {
+    let busy = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let mut config = config(2, SHM);
+    if let Rendezvous::Star { ports, .. } = &mut config.rendezvous {
+        *ports = vec![busy.local_addr().unwrap().port()];
+    }
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            std::thread::sleep(Duration::from_millis(300));
+            drop(busy);
+        });
+        ranks(&config, |world| world.barrier().unwrap());
+    });
 }

@@ -13,6 +13,7 @@ use common::{
     LOOPBACK_V4, at, bytes, connected, deadline, endpoint, header, next_header, peer, receive,
     send, unconnected,
 };
+use rlaunch_transport::tcp::handshake::{Hello, Purpose};
 use rlaunch_transport::tcp::{Family, TcpConnection, listen};
 use rlaunch_transport::{Connection, ConnectionError, Incoming, Outgoing, Progress, Sink};
 
@@ -131,6 +132,54 @@ fn strangers_at_the_data_port_change_nothing() {
     }
     assert!(!wrong.is_connected());
     drop(silent);
+}
+
+/// A peer tries several addresses, and gives attempts up at any stage: when another has answered, when
+/// its program ends. None of that is worth a line; whoever else knocks is.
+#[test]
+fn strangers_are_told_of_and_attempts_given_up_are_not() {
+    let zero = endpoint(0, b"s");
+    let at_zero = at(&zero, LOOPBACK_V4);
+    let settle = || {
+        for _ in 0..50 {
+            zero.poll();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        zero.strangers()
+    };
+    for polls in [1, 2, 3, 10] {
+        let mut given_up = TcpConnection::new(endpoint(1, b"s"), peer(0, &[at_zero], 1));
+        for _ in 0..polls {
+            assert_eq!(given_up.poll_connect().unwrap(), Progress::Idle);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if polls == 10 {
+            zero.poll();
+        }
+        drop(given_up);
+        assert_eq!(settle(), 0, "after {polls} polls");
+    }
+    // Of this job, but it looks for rank 2: as where two hosts have the same address.
+    let mut astray = TcpConnection::new(endpoint(1, b"s"), peer(2, &[at_zero], 1));
+    for _ in 0..10 {
+        assert_eq!(astray.poll_connect().unwrap(), Progress::Idle);
+        assert_eq!(settle(), 0);
+    }
+    drop(TcpStream::connect(at_zero).unwrap());
+    assert_eq!(settle(), 1);
+    let mut garbage = TcpStream::connect(at_zero).unwrap();
+    garbage.write_all(b"GET / HTTP/1.1\r\n").unwrap();
+    assert_eq!(settle(), 2);
+    let hello = Hello {
+        job: [77; 16],
+        from: 1,
+        to: 0,
+        purpose: Purpose::Data,
+        nonce: [5; 16],
+    };
+    let mut of_another_job = TcpStream::connect(at_zero).unwrap();
+    of_another_job.write_all(&hello.encode()).unwrap();
+    assert_eq!(settle(), 3);
 }
 
 #[test]

@@ -19,6 +19,8 @@ use super::fuzz;
 use crate::{paths, sh};
 
 const GARBAGE_SECONDS: &str = "20";
+/// A sanitizer makes everything ten times slower.
+const PATIENCE: &str = "50";
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 pub fn run(only: Option<&str>) -> Result<(), String> {
@@ -36,9 +38,12 @@ pub fn run(only: Option<&str>) -> Result<(), String> {
             for package in ["rlaunch-wire", "rlaunch-device"] {
                 report.part(&format!("miri {package}"), || miri(package));
             }
-            for package in ["rlaunch-transport", "rlaunch-runtime"] {
+            for (package, folder) in [
+                ("rlaunch-transport", "transport"),
+                ("rlaunch-runtime", "engine"),
+            ] {
                 report.part(&format!("thread sanitizer {package}"), || {
-                    sanitized(package)
+                    sanitized(package, folder)
                 });
             }
         }
@@ -71,13 +76,40 @@ fn miri(package: &str) -> Result<(), String> {
     sh::run(test.env("MIRIFLAGS", "-Zmiri-disable-isolation"))
 }
 
+/// Tests that a sanitizer can't judge: loom has its own threads, and ranks that are processes share no
+/// memory that it sees, while they measure times that it spoils.
+const NOT_SANITIZED: [&str; 3] = ["models", "faults", "process"];
+
 /// The standard library is built with the sanitizer too, or its own synchronisation would look like
 /// races.
-fn sanitized(package: &str) -> Result<(), String> {
+fn sanitized(package: &str, folder: &str) -> Result<(), String> {
     let mut test = nightly_cargo("thread-sanitizer");
-    test.args(["test", "--package", package, "--lib", "--tests"]);
+    test.args(["test", "--package", package, "--lib"]);
+    for name in test_programs(folder)? {
+        if !NOT_SANITIZED.contains(&name.as_str()) {
+            test.args(["--test", &name]);
+        }
+    }
     test.args(["-Zbuild-std", "--target", TARGET]);
+    test.env("RLAUNCH_TEST_PATIENCE", PATIENCE);
     sh::run(test.env("RUSTFLAGS", "-Zsanitizer=thread"))
+}
+
+/// The integration tests of a crate of the runtime.
+fn test_programs(folder: &str) -> Result<Vec<String>, String> {
+    let tests = paths::root().join("runtime").join(folder).join("tests");
+    let failed = |error: std::io::Error| format!("{}: {error}", tests.display());
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(&tests).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let is_program =
+            path.extension().is_some_and(|end| end == "rs") || path.join("main.rs").exists();
+        if let Some(name) = path.file_stem().filter(|_| is_program) {
+            names.push(name.to_string_lossy().into_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
 }
 
 /// `cargo` of the nightly toolchain, with a build folder of its own below ours.

@@ -26,22 +26,36 @@ pub(crate) const BOTH: Transports = Transports {
 
 /// A configuration of rank 0; the others differ in the rank alone.
 pub(crate) fn config(world_size: u32, transports: Transports) -> Config {
-    // The port is free again when it is returned; a thief in between shows as an init error.
-    let probe = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let port = probe.local_addr().unwrap().port();
+    let ports = free_ports();
     Config {
         world_size,
         transports,
-        timeout: Duration::from_secs(60),
-        init_timeout: Duration::from_secs(30),
+        timeout: at_most(Duration::from_secs(60)),
+        init_timeout: at_most(Duration::from_secs(30)),
         rendezvous: Rendezvous::Star {
             address: "127.0.0.1".into(),
-            ports: vec![port],
-            run_id: format!("{}-{port}", std::process::id()),
+            run_id: format!("{}-{}", std::process::id(), ports[0]),
+            ports,
             secret: Some("secret".into()),
         },
         ..Config::alone()
     }
+}
+
+/// What a promise allows, times `RLAUNCH_TEST_PATIENCE`: under a sanitizer, or where the machine may stand
+/// still for a while, time proves nothing.
+pub(crate) fn at_most(longest: Duration) -> Duration {
+    let patience = std::env::var("RLAUNCH_TEST_PATIENCE").ok();
+    longest * patience.and_then(|text| text.parse().ok()).unwrap_or(1)
+}
+
+/// Free when they are returned. One may be taken in between, by another test's sockets; rank 0 then
+/// listens on the next.
+fn free_ports() -> Vec<u16> {
+    let probe = |_| TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let probes: Vec<TcpListener> = (0..4).map(probe).collect();
+    let port = |probe: &TcpListener| probe.local_addr().unwrap().port();
+    probes.iter().map(port).collect()
 }
 
 /// Runs `body` as every rank of a world; returns the results by rank.

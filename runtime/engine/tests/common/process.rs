@@ -57,7 +57,10 @@ pub(crate) fn start(
     role: &str,
     more: &[(&str, &str)],
 ) -> Vec<Rank> {
-    let port = free_port().to_string();
+    // One of the ports after it is free, also when another test has just taken some. Where a port is
+    // named, several starts are one job.
+    let is_named = more.iter().any(|(name, _)| *name == "RLAUNCH_PORT");
+    let master = if is_named { 1 } else { free_port() }.to_string();
     let one = |rank: u32| {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "rank_process", "--ignored", "--nocapture"])
@@ -65,8 +68,8 @@ pub(crate) fn start(
             .env("RANK", rank.to_string())
             .env("WORLD_SIZE", world.to_string())
             .env("MASTER_ADDR", "127.0.0.1")
-            .env("MASTER_PORT", "1")
-            .env("RLAUNCH_PORT", &port)
+            .env("MASTER_PORT", &master)
+            .env_remove("RLAUNCH_PORT")
             .env("RLAUNCH_SECRET", "s")
             .env("RLAUNCH_TRANSPORT", transport)
             .env_remove("RLAUNCH_AGENT")

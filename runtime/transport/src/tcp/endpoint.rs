@@ -1,8 +1,8 @@
 //! A rank's place on the network: the one port it listens on, and the streams that came in.
 //!
 //! Whoever waits polls it. A connection counts once it has proven the job's secret; all else is
-//! dropped within [`ATTEMPT_MAX`] with a line on stderr, and can't keep ranks out: when there are
-//! too many, those go first that have not even greeted.
+//! dropped within [`ATTEMPT_MAX`], and can't keep ranks out: when there are too many, those go first
+//! that have not even greeted. Strangers are told of on stderr, attempts that ranks gave up are not.
 //!
 //! Two ranks that connect to each other at once: the lower rank's socket stands. A rank that is
 //! connecting answers [`Verdict::Mine`] to a higher one, which then drops its own attempt.
@@ -49,7 +49,7 @@ struct SlotState {
 #[derive(Debug, Default)]
 struct Visitors {
     proving: Vec<(Acceptor, SocketAddr, Instant)>,
-    /// Connections dropped so far.
+    /// Strangers' connections dropped so far.
     dropped: u64,
 }
 
@@ -86,6 +86,11 @@ impl TcpEndpoint {
         self.port
     }
 
+    /// Connections of strangers that were dropped.
+    pub fn strangers(&self) -> u64 {
+        lock(&self.visitors).dropped
+    }
+
     pub(super) fn slot(&self, rank: u32) -> Arc<Slot> {
         lock(&self.slots).entry(rank).or_default().clone()
     }
@@ -112,8 +117,11 @@ impl TcpEndpoint {
                     self.admit(acceptor, &hello);
                 }
                 Err(error) => {
+                    let is_told = !acceptor.is_members_affair(&self.identity, &error);
                     visitors.proving.swap_remove(index);
-                    visitors.tell(self, address, &error);
+                    if is_told {
+                        visitors.tell(self, address, &error);
+                    }
                 }
             }
         }
@@ -216,10 +224,6 @@ impl Slot {
 
 impl Visitors {
     fn tell(&mut self, endpoint: &TcpEndpoint, address: SocketAddr, why: &io::Error) {
-        // A peer tries all addresses at once, and resets the rest when one has answered.
-        if why.kind() == io::ErrorKind::ConnectionReset {
-            return;
-        }
         self.dropped += 1;
         if self.dropped <= TOLD_MAX || self.dropped.is_power_of_two() {
             eprintln!(

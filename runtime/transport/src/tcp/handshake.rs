@@ -96,11 +96,12 @@ impl Hello {
     }
 
     /// Why an acceptor refuses it.
-    fn refusal(&self, identity: &Identity) -> Option<&'static str> {
+    fn refusal(&self, identity: &Identity) -> Option<io::Error> {
+        let astray = |why| Some(io::Error::new(io::ErrorKind::AddrNotAvailable, why));
         match () {
-            () if self.job != identity.job => Some("of another job"),
-            () if self.to != identity.rank => Some("meant for another rank"),
-            () if self.from == identity.rank => Some("from this very rank"),
+            () if self.job != identity.job => Some(refused("of another job")),
+            () if self.to != identity.rank => astray("meant for another rank"),
+            () if self.from == identity.rank => astray("from this very rank"),
             () => None,
         }
     }
@@ -251,6 +252,19 @@ impl Acceptor {
         self.replied
     }
 
+    /// Whether a failure of [`Acceptor::poll`] is nothing to tell anybody: a rank of this job has
+    /// given this attempt up, or came to an address that leads to several hosts.
+    pub fn is_members_affair(&self, identity: &Identity, error: &io::Error) -> bool {
+        // A rank resets the attempts that it gives up; whoever else does has said nothing either.
+        if error.kind() == io::ErrorKind::ConnectionReset {
+            return true;
+        }
+        let is_whole = self.hello_received == HELLO_BYTES;
+        let hello = Hello::decode(&self.hello).filter(|_| is_whole);
+        let is_of_job = hello.is_some_and(|hello| hello.job == identity.job);
+        is_of_job && error.kind() != io::ErrorKind::PermissionDenied
+    }
+
     /// The peer's hello, once it is proven. An error concerns this connection only: drop it.
     pub fn poll(&mut self, identity: &Identity) -> io::Result<Option<Hello>> {
         if !read_some(&self.stream, &mut self.hello, &mut self.hello_received)? {
@@ -260,8 +274,8 @@ impl Acceptor {
             return Ok(None);
         }
         let hello = Hello::decode(&self.hello).ok_or_else(|| refused("not a rank"))?;
-        if let Some(why) = hello.refusal(identity) {
-            return Err(refused(why));
+        if let Some(error) = hello.refusal(identity) {
+            return Err(error);
         }
         if !self.replied {
             let reply = make_reply(&identity.secret, &self.hello, &self.nonce);

@@ -75,6 +75,8 @@ fn new_socket(address: IpAddr) -> io::Result<Socket> {
 pub(super) fn begin_connect(route: &Route) -> io::Result<TcpStream> {
     let socket = new_socket(route.remote.ip())?;
     socket.set_nonblocking(true)?;
+    // Given up, it is reset: the other side knows it from strangers by that. `tune` undoes it.
+    socket.set_linger(Some(Duration::ZERO))?;
     if let Some((address, name)) = &route.local {
         // With two interfaces in one network the address alone doesn't choose the way out. Kernels
         // that want a privilege for it go by the address.
@@ -94,9 +96,19 @@ pub(super) fn is_connected(stream: &TcpStream) -> io::Result<bool> {
         return Err(error);
     }
     match stream.peer_addr() {
+        Ok(_) if leads_to_itself(stream) => Err(io::ErrorKind::ConnectionRefused.into()),
         Ok(_) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(false),
         Err(error) => Err(error),
+    }
+}
+
+/// Whether both ends of a connection are one socket. The system gives a socket that connects any free
+/// port: where nobody listens on the port that it looks for, sooner or later that very one.
+pub fn leads_to_itself(stream: &TcpStream) -> bool {
+    match (stream.local_addr(), stream.peer_addr()) {
+        (Ok(here), Ok(there)) => here == there,
+        _ => false,
     }
 }
 
@@ -106,6 +118,7 @@ pub(super) fn tune(stream: &TcpStream, silence_max: Duration) -> io::Result<()> 
     stream.set_nonblocking(true)?;
     stream.set_nodelay(true)?;
     let socket = socket2::SockRef::from(stream);
+    socket.set_linger(None)?;
     let keepalive = TcpKeepalive::new()
         .with_time(KEEPALIVE)
         .with_interval(KEEPALIVE / 2)
@@ -240,4 +253,25 @@ pub(super) fn read_some(
         }
     }
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As it comes about by chance: the socket's own port is the one that it connects to.
+    #[test]
+    fn a_socket_connected_to_itself_is_nobody() {
+        let socket = new_socket(Ipv4Addr::LOCALHOST.into()).unwrap();
+        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        socket.bind(&any.into()).unwrap();
+        socket.connect(&socket.local_addr().unwrap()).unwrap();
+        let stream = TcpStream::from(socket);
+        assert!(leads_to_itself(&stream));
+        let error = is_connected(&stream).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+        let listener = TcpListener::bind(any).unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        assert!(!leads_to_itself(&stream) && is_connected(&stream).unwrap());
+    }
 }
