@@ -39,10 +39,13 @@ pub(crate) fn seconds(value: f64) -> Result<Option<Duration>, Failure> {
 
 /// A place that C wants something written to.
 pub(crate) fn place<T>(name: &str, to: *mut T) -> Result<*mut T, Failure> {
-    if to.is_null() || !to.is_aligned() {
-        return Err(Failure::argument(&format!(
-            "{name} is {to:p}, where nothing can be written to"
-        )));
+    if to.is_null() {
+        let text = format!("{name} is NULL, where something is to be written to");
+        return Err(Failure::argument(&text));
+    }
+    if !to.is_aligned() {
+        let text = format!("{name} is {to:p}, which is not aligned as its type has to be");
+        return Err(Failure::argument(&text));
     }
     Ok(to)
 }

@@ -21,7 +21,7 @@ static void codes_and_buffers(rl_comm *comm, int size)
     REFUSED(rl_all_gather(comm, (float *)x + 1, x, 2, RL_FLOAT32), "overlap");
     REFUSED(rl_all_gather(comm, x, x, UINT64_MAX / 2 + 1, RL_INT8), "more than memory");
     REFUSED(rl_all_gather_v(comm, x, x, NULL, NULL, RL_FLOAT64), "counts is NULL");
-    REFUSED(rl_iall_reduce(comm, x, x, 4, RL_FLOAT64, RL_SUM, NULL), "request is");
+    REFUSED(rl_iall_reduce(comm, x, x, 4, RL_FLOAT64, RL_SUM, NULL), "request is NULL");
     REFUSED(rl_iall_reduce(comm, x, x, 4, 99, RL_SUM, &request), "dtype is 99");
     REFUSED(rl_all_reduce_init(comm, x, x, 4, RL_FLOAT64, 99, &request), "op is 99");
     EXPECT(request == NULL);
@@ -32,7 +32,10 @@ static void handles(rl_world *world, rl_comm *comm)
     double x = 0;
     long zeros[16] = {0};
     rl_comm *no_comm = (rl_comm *)zeros, *crooked = (rl_comm *)((char *)zeros + 1);
-    REFUSED(rl_init(NULL), "world is");
+    REFUSED(rl_init(NULL), "world is NULL");
+    rl_world *second = NULL;
+    EXPECT(rl_init(&second) == RL_ERROR_INIT && !second);
+    EXPECT(strstr(rl_last_error(), "has joined already") != NULL);
     REFUSED(rl_barrier(NULL), "NULL where an rl_comm");
     REFUSED(rl_barrier(no_comm), "not an rl_comm");
     REFUSED(rl_barrier(crooked), "not an rl_comm");
@@ -42,7 +45,7 @@ static void handles(rl_world *world, rl_comm *comm)
     REFUSED(rl_wait(NULL, NULL), "request is");
     REFUSED(rl_wait_all(2, NULL, NULL), "requests is");
     REFUSED(rl_comm_free(comm), "rl_finalize");
-    REFUSED(rl_comm_dup(comm, NULL), "made is");
+    REFUSED(rl_comm_dup(comm, NULL), "made is NULL");
     REFUSED(rl_comm_set_timeout(comm, -1), "seconds is -1.0");
     REFUSED(rl_comm_set_timeout(comm, NAN), "seconds is NaN");
     OK(rl_comm_set_timeout(comm, INFINITY));
@@ -78,6 +81,8 @@ int main(void)
     EXPECT(strstr(rl_flight_recorder(world), "barrier") != NULL);
     EXPECT(strcmp(rl_flight_recorder(NULL), "") == 0);
     OK(rl_finalize(world));
+    EXPECT(rl_init(&world) == RL_ERROR_INIT);
+    EXPECT(strstr(rl_last_error(), "once") != NULL);
     printf("all well\n");
     return 0;
 }

@@ -32,6 +32,8 @@ class CommunicatorRecord:
     """The last operations of one communicator, oldest first."""
 
     id: int
+    made_by: str
+    """init (the world), split, duplicate, from_ranks or shrink"""
     operations: list[Operation]
 
 

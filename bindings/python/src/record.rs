@@ -33,7 +33,7 @@ fn communicator<'py>(
         .collect::<PyResult<Vec<_>>>()?;
     module
         .getattr("CommunicatorRecord")?
-        .call1((record.id, operations))
+        .call1((record.id, record.made_by, operations))
 }
 
 fn operation<'py>(

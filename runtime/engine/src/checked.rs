@@ -184,9 +184,15 @@ fn layout(call: &Call, counts: Option<&Counts>, me: u32, is_root: bool) -> Layou
     let count = call.count;
     let Some(counts) = counts else {
         return match call.collective {
-            C::AllGather | C::ReduceScatter | C::Gather | C::Scatter | C::AllToAll | C::Create => {
-                Layout::Blocks { count }
-            }
+            C::AllGather
+            | C::ReduceScatter
+            | C::Gather
+            | C::Scatter
+            | C::AllToAll
+            | C::Split
+            | C::Duplicate
+            | C::FromRanks
+            | C::Shrink => Layout::Blocks { count },
             _ => Layout::Vector { count },
         };
     };

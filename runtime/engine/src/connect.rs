@@ -86,7 +86,7 @@ pub(crate) fn connect(config: &Config) -> Result<(Place, Core), Error> {
     let mut groups = Groups::default();
     let me = identity(&cards[me]);
     let logbook = Logbook::open(me, config.world_size, logbook_epoch, &config.recorder);
-    let shared = Arc::new(Shared::new(0, logbook_epoch));
+    let shared = Arc::new(Shared::new(0, "init", logbook_epoch));
     logbook.add(&shared);
     groups.insert(Group::new(everyone(config, &host_of, team), shared));
     let core = Core {

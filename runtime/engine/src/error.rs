@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use rlaunch_wire::Descriptor;
+use rlaunch_wire::{CommunicatorName, Descriptor};
 
 use crate::failure::{Doing, Others};
 
@@ -159,7 +159,8 @@ pub enum Error {
     /// A rank called `abort`, perhaps this one from another thread. Cause: the program's own. The
     /// same on every rank.
     #[error(
-        "{by} aborted communicator {communicator}: {reason}; this rank was in {during}{}",
+        "{by} aborted {}: {reason}; this rank was in {during}{}",
+        CommunicatorName(*communicator),
         others.and_the_rest(&[])
     )]
     Aborted {
@@ -173,8 +174,9 @@ pub enum Error {
     /// Another rank goes on without this communicator: it calls `shrink`. Cause: it has seen a
     /// failure that this rank has not seen yet. Call `shrink` too.
     #[error(
-        "{by} shrinks communicator {communicator}; this rank was in {during}; \
-             hint: after a failure all ranks that are left call shrink"
+        "{by} shrinks {}; this rank was in {during}; \
+             hint: after a failure all ranks that are left call shrink",
+        CommunicatorName(*communicator)
     )]
     Revoked {
         by: Rank,

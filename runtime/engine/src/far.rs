@@ -247,7 +247,7 @@ impl Finish {
 fn question(core: &Core, key: GroupKey, call: &Call, checked: &Checked) -> Question {
     let collective = match call.collective {
         // What ranks tell each other to make a communicator.
-        Collective::Create => Collective::AllGather,
+        one if one.makes_communicator() => Collective::AllGather,
         other => other,
     };
     let reduction = call.reduction.as_ref().filter(|_| collective.reduces());

@@ -295,7 +295,7 @@ mod tests {
             near: vec![0],
             hosts: vec![0],
         };
-        Group::new(members, Arc::new(Shared::new(id, Instant::now())))
+        Group::new(members, Arc::new(Shared::new(id, "init", Instant::now())))
     }
 
     #[test]

@@ -250,8 +250,7 @@ fn open_calls(group: &Group) -> usize {
                 | Collective::ReduceScatterV
                 | Collective::AllToAll
                 | Collective::AllToAllV
-                | Collective::Create
-        )
+        ) || call.collective.makes_communicator()
     };
     let ended = group.history.iter().rev().skip(under_way);
     under_way + ended.take_while(|call| !hears_all(call)).count()

@@ -2,6 +2,7 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::connect::connect;
 use crate::engine::Engine;
@@ -9,9 +10,25 @@ use crate::group::Groups;
 use crate::waker::Waker;
 use crate::{Communicator, Config, Error, FlightRecorder};
 
-/// Joins the job that the environment describes; see [`Config::from_environment`].
+/// The process that has joined by [`init`], or 0. A forked child is another one.
+static JOINED: AtomicU32 = AtomicU32::new(0);
+
+/// Joins the job that the environment describes; see [`Config::from_environment`]. A process does so
+/// once, since it is one rank of the job; what failed may be tried again.
 pub fn init() -> Result<World, Error> {
-    World::new(Config::from_environment()?)
+    let own = std::process::id();
+    if JOINED.swap(own, Ordering::AcqRel) == own {
+        return Err(Error::Init(
+            "this process has joined already, and a process joins its job once; hint: init once, \
+             at the start, keep the world that it returned, and finalize at the very end"
+                .into(),
+        ));
+    }
+    let world = Config::from_environment().and_then(World::new);
+    if world.is_err() {
+        JOINED.store(0, Ordering::Release);
+    }
+    world
 }
 
 /// All ranks of a job, seen by one of them: the communicator of all, and what holds for the job.

@@ -179,3 +179,55 @@ fn an_abort_ends_a_wait_in_another_thread() {
         world.finalize().unwrap();
     });
 }
+
+#[test]
+fn what_makes_a_communicator_is_called_by_its_name() {
+    for transports in [SHM, TCP] {
+        ranks(&config(2, transports), |world| {
+            let made = [
+                world.split(Some(0), 0).unwrap().unwrap(),
+                world.duplicate().unwrap(),
+                world.from_ranks(&[1, 0]).unwrap().unwrap(),
+                world.shrink().unwrap(),
+            ];
+            let names = ["init", "split", "duplicate", "from_ranks", "shrink"];
+            let record = made[0].rank();
+            assert_eq!(record, world.rank());
+            let recorder = world.flight_recorder();
+            let found: Vec<&str> = recorder
+                .communicators
+                .iter()
+                .map(|one| one.made_by)
+                .collect();
+            assert_eq!(found, names);
+            let text = recorder.to_string();
+            assert!(text.contains("the world, made by init"), "{text}");
+            for name in &names[1..4] {
+                assert!(text.contains(&format!("{name} #")), "{text}");
+            }
+            assert!(
+                !text.contains("communicator 0") && !text.contains("create"),
+                "{text}"
+            );
+        });
+        ranks(&config(2, transports), |world| {
+            let error = match world.rank() {
+                0 => world.split(Some(0), 0).map(|_| ()).unwrap_err(),
+                _ => world.duplicate().map(|_| ()).unwrap_err(),
+            };
+            let text = error.to_string();
+            assert!(matches!(error, Error::Mismatch { .. }), "{text}");
+            assert!(
+                text.contains("split #0") && text.contains("duplicate #0"),
+                "{text}"
+            );
+        });
+        ranks(&config(2, transports), |world| {
+            if world.rank() == 0 {
+                world.abort("enough");
+            }
+            let text = world.barrier().unwrap_err().to_string();
+            assert!(text.contains("aborted the world: enough"), "{text}");
+        });
+    }
+}

@@ -155,7 +155,7 @@ fn a_signal_prints_the_last_operations() {
     for rank in &mut ranks {
         assert_eq!(rank.line(), "joined");
     }
-    for (number, expected) in [(0, "communicator 0"), (1, "running")] {
+    for (number, expected) in [(0, "the world, made by init"), (1, "running")] {
         let begin = Instant::now();
         loop {
             ranks[number].signal(libc::SIGUSR2);

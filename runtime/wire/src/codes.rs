@@ -69,7 +69,8 @@ codes! {
         Scatter = 10 => "scatter", AllToAll = 11 => "all_to_all", Scan = 12 => "scan",
         Exscan = 13 => "exscan", AllGatherV = 14 => "all_gather_v",
         ReduceScatterV = 15 => "reduce_scatter_v", GatherV = 16 => "gather_v",
-        ScatterV = 17 => "scatter_v", AllToAllV = 18 => "all_to_all_v", Create = 19 => "create",
+        ScatterV = 17 => "scatter_v", AllToAllV = 18 => "all_to_all_v", Split = 19 => "split",
+        Duplicate = 20 => "duplicate", FromRanks = 21 => "from_ranks", Shrink = 22 => "shrink",
     }
 }
 
@@ -154,6 +155,15 @@ impl Op {
 }
 
 impl Collective {
+    /// Makes a communicator out of another.
+    #[inline]
+    pub const fn makes_communicator(self) -> bool {
+        matches!(
+            self,
+            Self::Split | Self::Duplicate | Self::FromRanks | Self::Shrink
+        )
+    }
+
     /// Whether its call carries a reduction.
     #[inline]
     pub const fn reduces(self) -> bool {

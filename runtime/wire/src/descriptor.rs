@@ -84,7 +84,8 @@ impl std::fmt::Display for Descriptor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} #{}", self.collective, self.sequence)?;
         match self.collective {
-            Collective::Barrier | Collective::Create => {}
+            Collective::Barrier => {}
+            one if one.makes_communicator() => {}
             // Each rank has its own.
             Collective::GatherV | Collective::ScatterV | Collective::AllToAllV => {
                 write!(f, " of {}", self.dtype)?;
@@ -98,9 +99,22 @@ impl std::fmt::Display for Descriptor {
             write!(f, ", root {}", self.root)?;
         }
         if self.communicator != 0 {
-            write!(f, ", communicator {}", self.communicator)?;
+            write!(f, ", {}", CommunicatorName(self.communicator))?;
         }
         Ok(())
+    }
+}
+
+/// How messages call a communicator: `the world`, `communicator 65537`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CommunicatorName(pub u32);
+
+impl std::fmt::Display for CommunicatorName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            0 => f.write_str("the world"),
+            id => write!(f, "communicator {id}"),
+        }
     }
 }
 

@@ -13,7 +13,7 @@ pub mod owner;
 pub mod rank;
 
 pub use codes::{Collective, DType, Kind, Op};
-pub use descriptor::Descriptor;
+pub use descriptor::{CommunicatorName, Descriptor};
 
 /// Raised when a message between agent and rank, or rank and rank, changes its meaning.
 pub const PROTOCOL: u32 = 1;

@@ -63,6 +63,11 @@ impl Communicator {
     /// A communicator of those that give the same color, ordered by key, then by rank here; `None`
     /// for those that give no color. Called by all ranks of this communicator.
     pub fn split(&self, color: Option<u32>, key: i64) -> Result<Option<Self>, Error> {
+        self.make(Collective::Split, color, key)
+    }
+
+    /// `by` is the call that the user made.
+    fn make(&self, by: Collective, color: Option<u32>, key: i64) -> Result<Option<Self>, Error> {
         let record = self.engine().with(move |core| {
             Ok(Record {
                 color,
@@ -71,7 +76,7 @@ impl Communicator {
                 choices: core.choices(),
             })
         })?;
-        let records = self.exchange(&record.encode())?;
+        let records = self.exchange(by, &record.encode())?;
         let records: Vec<Record> = records
             .chunks_exact(RECORD_BYTES)
             .map(Record::decode)
@@ -85,7 +90,7 @@ impl Communicator {
         let plan = ranks.clone();
         let made = self.engine().with(move |core| Ok(core.make_team(&plan)))?;
         let place = made.as_ref().map_or(0, Team::place);
-        let places = self.exchange(&place.to_le_bytes())?;
+        let places = self.exchange(by, &place.to_le_bytes())?;
         let places: Vec<u64> = places
             .chunks_exact(8)
             .map(|bytes| u64::from_le_bytes(bytes.try_into().expect("8 bytes")))
@@ -97,7 +102,7 @@ impl Communicator {
         let places = members.iter().map(|rank| places[*rank as usize]).collect();
         let (engine, parent) = (self.engine().clone(), self.key());
         let made = self.engine().with(move |core| {
-            let group = core.make_group(id, ranks, made, places);
+            let group = core.make_group(id, ranks, made, places, by);
             let group = group.map_err(|error| core.failure_of(parent, error))?;
             let key = core.groups.insert(group);
             Ok(Self::new(engine, key, core.group(key)))
@@ -107,7 +112,12 @@ impl Communicator {
 
     /// A communicator of the same ranks whose calls don't meet with this one's. Called by all.
     pub fn duplicate(&self) -> Result<Self, Error> {
-        let made = self.split(Some(0), 0)?;
+        self.copy_by(Collective::Duplicate)
+    }
+
+    /// `by` is the call that the user made.
+    pub(crate) fn copy_by(&self, by: Collective) -> Result<Self, Error> {
+        let made = self.make(by, Some(0), 0)?;
         Ok(made.expect("a rank that gives a color gets a communicator"))
     }
 
@@ -124,14 +134,15 @@ impl Communicator {
             )));
         }
         let place = ranks.iter().position(|rank| *rank == self.rank());
-        self.split(place.map(|_| 0), place.unwrap_or(0) as i64)
+        let key = place.unwrap_or(0) as i64;
+        self.make(Collective::FromRanks, place.map(|_| 0), key)
     }
 
     /// Everybody's bytes, of which all give as many.
-    fn exchange(&self, mine: &[u8]) -> Result<Vec<u8>, Error> {
+    fn exchange(&self, by: Collective, mine: &[u8]) -> Result<Vec<u8>, Error> {
         let mut all = vec![0; mine.len() * self.size() as usize];
         let call = Call {
-            collective: Collective::Create,
+            collective: by,
             ..Call::all_gather(mine.as_ptr(), all.as_mut_ptr(), mine.len(), DType::U8)
         };
         // SAFETY: both are valid for their lengths, which fit.
@@ -184,13 +195,14 @@ impl Core {
         Team::create(arena, locals, 0, slot_bytes).ok()
     }
 
-    /// The new communicator's state; `places` by member.
+    /// The new communicator's state; `places` by member; what made it.
     pub(crate) fn make_group(
         &mut self,
         id: u32,
         ranks: Vec<u32>,
         made: Option<Team>,
         places: Vec<u64>,
+        by: Collective,
     ) -> Result<Group, Error> {
         let near = self.near_of(&ranks);
         let me = near
@@ -218,7 +230,7 @@ impl Core {
             hosts,
             ranks,
         };
-        let shared = std::sync::Arc::new(Shared::new(id, self.epoch));
+        let shared = std::sync::Arc::new(Shared::new(id, by.name(), self.epoch));
         self.logbook.add(&shared);
         let mut group = Group::new(members, shared);
         group.poison = self.known_failure(&group.ranks);

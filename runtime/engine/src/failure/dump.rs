@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use rlaunch_wire::CommunicatorName;
+
 use super::Shared;
 use super::recorder::OperationRecord;
 use crate::{Error, Rank};
@@ -40,6 +42,8 @@ pub struct FlightRecorder {
 #[non_exhaustive]
 pub struct CommunicatorRecord {
     pub id: u32,
+    /// `init` of the world, else the call: `split`, `duplicate`, `from_ranks`, `shrink`.
+    pub made_by: &'static str,
     pub operations: Vec<OperationRecord>,
 }
 
@@ -139,6 +143,7 @@ impl Logbook {
             .collect();
         let record = |shared: &Arc<Shared>| CommunicatorRecord {
             id: shared.id,
+            made_by: shared.made_by,
             operations: shared.recorder.records(),
         };
         FlightRecorder {
@@ -178,8 +183,12 @@ impl fmt::Display for FlightRecorder {
         let age = self.age.as_secs_f64();
         writeln!(f, "{} of {}, {age:.6} s old", self.rank, self.world_size)?;
         for communicator in &self.communicators {
-            let (id, count) = (communicator.id, communicator.operations.len());
-            writeln!(f, "  communicator {id}: the last {count} operations")?;
+            let (name, made_by) = (CommunicatorName(communicator.id), communicator.made_by);
+            let count = communicator.operations.len();
+            writeln!(
+                f,
+                "  {name}, made by {made_by}: the last {count} operations"
+            )?;
             for operation in &communicator.operations {
                 writeln!(f, "    {operation}")?;
             }
@@ -277,7 +286,7 @@ mod tests {
             file: Some(file.to_str().unwrap().into()),
         };
         let logbook = Logbook::open(me(), 4, Instant::now(), &settings);
-        let shared = Arc::new(Shared::new(5, logbook.epoch));
+        let shared = Arc::new(Shared::new(5, "split", logbook.epoch));
         logbook.add(&shared);
         let call = Descriptor {
             communicator: 5,
@@ -296,7 +305,7 @@ mod tests {
         std::fs::remove_file(&name).unwrap();
         assert!(text.contains("rank 3 (host node1, pid 77) of 4"), "{text}");
         assert!(
-            text.contains("communicator 5: the last 1 operations"),
+            text.contains("communicator 5, made by split: the last 1 operations"),
             "{text}"
         );
         assert!(

@@ -10,6 +10,8 @@ use super::recorder::Recorder;
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) id: u32,
+    /// The call that made it, or `init`.
+    pub(crate) made_by: &'static str,
     pub(crate) recorder: Recorder,
     is_aborted: AtomicBool,
     reason: OnceLock<String>,
@@ -17,9 +19,10 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// Times of the recorder are told since `epoch`.
-    pub(crate) fn new(id: u32, epoch: Instant) -> Self {
+    pub(crate) fn new(id: u32, made_by: &'static str, epoch: Instant) -> Self {
         Self {
             id,
+            made_by,
             recorder: Recorder::new(epoch),
             is_aborted: AtomicBool::new(false),
             reason: OnceLock::new(),
@@ -52,7 +55,7 @@ mod tests {
 
     #[test]
     fn the_first_reason_stays() {
-        let shared = Shared::new(0, Instant::now());
+        let shared = Shared::new(0, "init", Instant::now());
         assert_eq!(shared.aborted(), None);
         shared.abort("loss is NaN");
         shared.abort("another");

@@ -138,7 +138,7 @@ impl Communicator {
         // all members, which may die meanwhile: a second agreement tells whether all have it.
         let (mut bare, _) = self.agree(false)?;
         for _ in 0..SHRINKS_MAX {
-            let whole = bare.duplicate();
+            let whole = bare.copy_by(Collective::Shrink);
             let (next, has_trouble) = bare.agree(whole.is_err())?;
             match whole {
                 Ok(whole) if !has_trouble && next.size() == bare.size() => {
@@ -183,7 +183,7 @@ impl Core {
     /// A communicator of this rank alone, for an operation that must not fail with another's.
     fn begin_alone(&mut self) -> Result<GroupKey, Error> {
         let id = self.groups.reserve_id(self.rank);
-        let group = self.make_group(id, vec![self.rank], None, vec![0])?;
+        let group = self.make_group(id, vec![self.rank], None, vec![0], Collective::Shrink)?;
         Ok(self.groups.insert(group))
     }
 
@@ -199,7 +199,7 @@ impl Core {
         let call = Descriptor {
             communicator: group.id(),
             sequence: group.shrinks,
-            collective: Collective::Create,
+            collective: Collective::Shrink,
             dtype: DType::I32,
             op: None,
             root: 0,
@@ -255,7 +255,8 @@ impl Core {
                 let survivors = survivors.iter().map(|member| ranks[*member as usize]);
                 let survivors: Vec<u32> = survivors.collect();
                 let places = vec![0; survivors.len()];
-                let mut group = self.make_group(next_id, survivors, None, places)?;
+                let mut group =
+                    self.make_group(next_id, survivors, None, places, Collective::Shrink)?;
                 let replaced = self.group_mut(key);
                 replaced.is_replaced = true;
                 group.timeout = replaced.timeout;

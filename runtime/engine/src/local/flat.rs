@@ -37,7 +37,10 @@ pub(crate) fn posted_bytes(call: &Call, members: u32) -> Option<usize> {
         | Collective::AllReduce
         | Collective::Reduce
         | Collective::AllGather
-        | Collective::Create
+        | Collective::Split
+        | Collective::Duplicate
+        | Collective::FromRanks
+        | Collective::Shrink
         | Collective::Gather
         | Collective::Scan
         | Collective::Exscan => part,
@@ -160,7 +163,11 @@ impl Flat {
                     let data = team.posted_data(self.root, self.posted);
                     self.copy(data.add(me as usize * part), 0);
                 }
-                Collective::AllGather | Collective::Create => self.collect(team, 0),
+                Collective::AllGather
+                | Collective::Split
+                | Collective::Duplicate
+                | Collective::FromRanks
+                | Collective::Shrink => self.collect(team, 0),
                 Collective::Gather if me == self.root => self.collect(team, 0),
                 Collective::AllToAll => self.collect(team, me as usize * part),
                 _ => {}

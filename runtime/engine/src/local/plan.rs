@@ -139,7 +139,12 @@ impl Plan {
                     .map_or(0, |count| count * element);
                 (Pattern::ReduceScatter, (received(), Parts::Single(own)))
             }
-            Collective::AllGather | Collective::Create | Collective::Gather => {
+            Collective::AllGather
+            | Collective::Gather
+            | Collective::Split
+            | Collective::Duplicate
+            | Collective::FromRanks
+            | Collective::Shrink => {
                 let parts = (Parts::Single(bytes), Parts::Even(bytes));
                 (Pattern::Gather, parts)
             }
@@ -156,10 +161,7 @@ impl Plan {
                 (Pattern::Scatter, parts)
             }
             Collective::ScatterV => (Pattern::Scatter, (sent(), Parts::Single(bytes))),
-            Collective::AllToAll => {
-                let parts = (Parts::Even(bytes), Parts::Even(bytes));
-                (Pattern::Scatter, parts)
-            }
+            Collective::AllToAll => (Pattern::Scatter, (Parts::Even(bytes), Parts::Even(bytes))),
             Collective::AllToAllV => (Pattern::Scatter, (sent(), received())),
             Collective::Barrier | Collective::Send | Collective::Recv => {
                 (Pattern::Nothing, vector())

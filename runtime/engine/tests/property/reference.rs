@@ -219,7 +219,10 @@ pub(crate) fn expected(case: &Case, world: u32, rank: u32, index: usize) -> Opti
             let start = offset(&|to| case.part(peer, to), rank);
             Some(input(case, peer, start + within))
         }
-        Collective::Send | Collective::Recv | Collective::Create => None,
+        Collective::Send | Collective::Recv => None,
+        Collective::Split | Collective::Duplicate | Collective::FromRanks | Collective::Shrink => {
+            None
+        }
     }
 }
 

@@ -180,7 +180,7 @@ impl Selector {
     /// it, the preference is without effect.
     ///
     /// # Panics
-    /// For `Send`, `Recv` and `Create`, which have no schedule.
+    /// For `Send`, `Recv` and what makes communicators, which have no schedule.
     pub fn select(&self, question: Question) -> Choice {
         let is_allowed = |one| self.preference.allows(question.collective, one);
         // What was measured did not widen.
