@@ -18,6 +18,7 @@ use rlaunch_plan::placement::{PlacementError, PlacementRequest, check_before_sur
 use rlaunch_plan::supervise::OnFailure;
 use rlaunch_remote::{RemoteOptions, is_this_machine};
 use rlaunch_wire::limits::HOSTFILE_MAX_BYTES;
+use rlaunch_wire::setting::misspelt;
 
 use crate::cli::{AfterFailure, Inherit, Options};
 use crate::config::Config;
@@ -273,6 +274,15 @@ fn overlay(options: &Options, notes: &mut Vec<String>) -> Result<Overlay, Settin
         notes.push(format!(
             "-x {name}: there is no such variable here; nothing is passed"
         ));
+    }
+    for (name, _) in &own {
+        let is_dropped = overlay
+            .dropped
+            .iter()
+            .any(|one| one.name.as_bytes() == name);
+        if let Some(text) = misspelt(name).filter(|_| is_dropped) {
+            notes.push(format!("not passed to the ranks: {text}"));
+        }
     }
     let by_others = |reason| matches!(reason, DropReason::Rank | DropReason::Task);
     if let Some(names) = dropped_names(&overlay, by_others) {

@@ -3,7 +3,7 @@
 //! Either way it learns the job's id and secret first, then hands in its card and gets everybody's.
 
 use std::io;
-use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr as TcpAddress, TcpListener, TcpStream};
 use std::ops::RangeInclusive;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
@@ -21,6 +21,7 @@ use crate::control::{ControlLink, to_agent};
 use crate::framed::{Framed, Stream, poll_descriptors};
 use crate::interrupt::is_interrupted;
 use crate::leader::Leader;
+use crate::resolve::resolve;
 use crate::{Error, leader};
 
 /// A rank that is known to the job but has not seen the others.
@@ -79,7 +80,13 @@ pub(crate) fn admit(config: &Config, deadline: Instant) -> Result<Admitted, Erro
                         let listener = listener.map_err(init_error)?;
                         Leader::new(listener, identity.clone(), config.world_size)?
                     }
-                    None => leader::listen(address, ports, identity.clone(), config.world_size)?,
+                    None => leader::listen(
+                        address,
+                        ports,
+                        identity.clone(),
+                        config.world_size,
+                        deadline,
+                    )?,
                 };
                 let job = leader.job();
                 let secret = derive(&identity.secret, &job);
@@ -271,14 +278,25 @@ fn find_leader(
 ) -> Result<TcpStream, Error> {
     let mut last = String::from("nothing tried");
     loop {
-        for port in ports {
+        // Anew each time: the name may become known later than this rank starts.
+        let addresses = match resolve(address, deadline) {
+            Ok(addresses) => addresses,
+            Err(error) if Instant::now() >= deadline => {
+                return Err(Error::Init(format!(
+                    "time is up (RLAUNCH_INIT_TIMEOUT): no address is known for rank 0's host, \
+                     MASTER_ADDR={address} ({error}); hint: check its spelling, /etc/hosts and DNS"
+                )));
+            }
+            Err(_) => Vec::new(),
+        };
+        for (address_of, port) in ports.iter().flat_map(|port| pairs(&addresses, *port)) {
             if Instant::now() >= deadline {
                 return Err(Error::Init(format!(
                     "rank 0 does not answer at {address}, ports {ports:?} (last: {last}); is it \
                      running, with the same MASTER_ADDR, MASTER_PORT and RLAUNCH_SECRET?"
                 )));
             }
-            match try_leader(address, *port, identity) {
+            match try_leader(TcpAddress::new(address_of, port), identity, deadline) {
                 Ok(stream) => return Ok(stream),
                 Err(error) => last = format!("port {port}: {error}"),
             }
@@ -299,25 +317,27 @@ const CONNECT_MAX: Duration = Duration::from_secs(2);
 /// A stranger's service on a candidate port may never answer.
 const PROOF_MAX: Duration = Duration::from_millis(1000);
 
-fn try_leader(address: &str, port: u16, identity: &Identity) -> io::Result<TcpStream> {
-    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
-    for candidate in (address, port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&candidate, CONNECT_MAX)
-            .and_then(|stream| prove(stream, identity))
-        {
-            Ok(stream) => return Ok(stream),
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
+fn pairs(addresses: &[IpAddr], port: u16) -> impl Iterator<Item = (IpAddr, u16)> {
+    addresses.iter().map(move |address| (*address, port))
 }
 
-fn prove(stream: TcpStream, identity: &Identity) -> io::Result<TcpStream> {
+fn try_leader(at: TcpAddress, identity: &Identity, deadline: Instant) -> io::Result<TcpStream> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    // Zero would be refused.
+    let longest = left.min(CONNECT_MAX).max(RETRY_PERIOD);
+    prove(
+        TcpStream::connect_timeout(&at, longest)?,
+        identity,
+        deadline,
+    )
+}
+
+fn prove(stream: TcpStream, identity: &Identity, deadline: Instant) -> io::Result<TcpStream> {
     if tcp::leads_to_itself(&stream) {
         return Err(io::ErrorKind::ConnectionRefused.into());
     }
     stream.set_nonblocking(true)?;
-    let deadline = Instant::now() + PROOF_MAX;
+    let deadline = deadline.min(Instant::now() + PROOF_MAX);
     let mut connector = Connector::new(stream, identity, 0, Purpose::Control)?;
     loop {
         if connector.poll_reply(identity)?.is_some() {

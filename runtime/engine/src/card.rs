@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::{fs, io};
 
 use prost::Message;
-use rlaunch_wire::{PROTOCOL, limits::CARD_MAX_BYTES};
+use rlaunch_wire::{PROTOCOL, environment, limits::CARD_MAX_BYTES};
 
 use crate::{Config, Error};
 
@@ -48,6 +48,34 @@ pub(crate) struct Card {
     /// Equal where the ranks choose the same algorithms.
     #[prost(uint64, tag = "16")]
     pub(crate) selection: u64,
+    /// What that comes from, to tell a difference: the settings as they were given, each cut.
+    #[prost(string, repeated, tag = "17")]
+    pub(crate) choices: Vec<String>,
+}
+
+/// The settings that all ranks must have alike, in the order of a card's choices.
+const CHOICES: [&str; 4] = [
+    environment::RLAUNCH_PRECISE,
+    environment::RLAUNCH_DETERMINISTIC,
+    environment::RLAUNCH_ALGO,
+    environment::RLAUNCH_TUNE_FILE,
+];
+
+/// What is told of a setting's value; keeps the card under its limit.
+const VALUE_SHOWN_MAX: usize = 100;
+
+fn choices(config: &Config) -> Vec<String> {
+    let flag = |is_set: bool| if is_set { "1" } else { "" }.to_owned();
+    let file = config.tune_file.as_ref();
+    let file = file.map(|path| path.display().to_string());
+    let values = [
+        flag(config.numbers.precise),
+        flag(config.numbers.deterministic),
+        config.algorithm.clone().unwrap_or_default(),
+        file.unwrap_or_default(),
+    ];
+    let cut = |value: String| value.chars().take(VALUE_SHOWN_MAX).collect();
+    values.into_iter().map(cut).collect()
 }
 
 /// More addresses than any host needs to be reached; keeps the card under its limit.
@@ -83,6 +111,7 @@ impl Card {
             allows_tcp: config.transports.tcp,
             cores: cores(),
             selection: 0,
+            choices: choices(config),
             host_id: config.host_id.clone().unwrap_or_default(),
         })
     }
@@ -108,15 +137,42 @@ impl Card {
                 )));
             }
             if card.selection != first.selection {
-                return Err(Error::Init(format!(
-                    "rank {} (host {}) and rank 0 (host {}) choose algorithms differently; set \
-                     RLAUNCH_ALGO, RLAUNCH_PRECISE and RLAUNCH_DETERMINISTIC the same on all \
-                     ranks, and let RLAUNCH_TUNE_FILE name files of one content",
-                    card.rank, card.host, first.host
-                )));
+                return Err(card.chooses_otherwise(first));
             }
         }
         Ok(cards)
+    }
+
+    /// Names the setting that differs, with both values.
+    fn chooses_otherwise(&self, first: &Self) -> Error {
+        let shown = |card: &Self, name: &str, value: &str| {
+            let place = format!("on rank {} (host {})", card.rank, card.host);
+            match value.is_empty() {
+                true => format!("{name} is not set {place}"),
+                false => format!("{name}={value} {place}"),
+            }
+        };
+        let both = CHOICES.iter().zip(self.choices.iter().zip(&first.choices));
+        let differing = both.filter(|(_, (own, other))| own != other);
+        let told: Vec<String> = differing
+            .map(|(name, (own, other))| {
+                let (own, other) = (shown(self, name, own), shown(first, name, other));
+                format!("{own}, but {other}")
+            })
+            .collect();
+        Error::Init(if told.is_empty() {
+            format!(
+                "the files of {} differ in content between rank {} (host {}) and rank 0 (host {}); \
+                 hint: copy one to all hosts",
+                environment::RLAUNCH_TUNE_FILE,
+                self.rank,
+                self.host,
+                first.host
+            )
+        } else {
+            let told = told.join("; ");
+            format!("{told}; hint: set it the same on all ranks, since algorithms depend on it")
+        })
     }
 
     /// Whether both run under one kernel, in one network.
@@ -193,6 +249,35 @@ mod tests {
         assert!(has_core_each(&bound[0], &bound));
         let crowded = [card("a", &[0b11]), card("a", &[0b11]), card("a", &[0b11])];
         assert!(!has_core_each(&crowded[0], &crowded));
+    }
+
+    #[test]
+    fn a_setting_that_differs_is_named_with_both_values() {
+        let card = |rank: u32, choices: [&str; 4]| Card {
+            rank,
+            host: format!("h{rank}"),
+            selection: rank.into(),
+            choices: choices.map(String::from).into(),
+            ..Card::default()
+        };
+        let text = |other: [&str; 4]| {
+            let cards = [card(0, ["", "", "ring", "/a"]), card(1, other)];
+            let cards = cards.map(|card| card.encode_to_vec());
+            Card::decode_all(&cards).unwrap_err().to_string()
+        };
+        let precise = text(["1", "", "ring", "/a"]);
+        let expected = "RLAUNCH_PRECISE=1 on rank 1 (host h1), but RLAUNCH_PRECISE is not set on rank 0 (host h0); hint";
+        assert!(precise.contains(expected), "{precise}");
+        let algorithm = text(["", "", "tree", "/a"]);
+        assert!(
+            algorithm.contains("RLAUNCH_ALGO=tree on rank 1 (host h1), but RLAUNCH_ALGO=ring on"),
+            "{algorithm}"
+        );
+        let file = text(["", "", "ring", "/a"]);
+        assert!(
+            file.contains("RLAUNCH_TUNE_FILE differ in content between rank 1 (host h1)"),
+            "{file}"
+        );
     }
 
     #[test]

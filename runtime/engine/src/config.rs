@@ -6,6 +6,7 @@ use std::{env, time::Duration};
 use rlaunch_schedule::Numbers;
 use rlaunch_transport::tcp::TcpOptions;
 use rlaunch_wire::environment;
+use rlaunch_wire::setting::misspelt;
 
 use crate::launchers::{self, Place};
 use crate::{Error, RecorderSettings};
@@ -96,7 +97,11 @@ impl Config {
     /// of one. `launchers.rs` has the rules.
     pub fn from_environment() -> Result<Self, Error> {
         let read = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
-        Self::read(&read, launchers::hydra_proxy)
+        let config = Self::read(&read, launchers::hydra_proxy)?;
+        if config.rank == 0 {
+            tell_of_slips();
+        }
+        Ok(config)
     }
 
     /// The same from any source of variables; pure.
@@ -143,6 +148,16 @@ impl Config {
             config.rendezvous = rendezvous(&place, read, hydra)?;
         }
         Ok(config)
+    }
+}
+
+/// A setting that nobody reads is told, by one rank.
+fn tell_of_slips() {
+    use std::os::unix::ffi::OsStrExt;
+    for (name, _) in env::vars_os() {
+        if let Some(text) = misspelt(name.as_bytes()) {
+            eprintln!("rlaunch: {text}");
+        }
     }
 }
 

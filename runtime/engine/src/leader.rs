@@ -1,7 +1,7 @@
 //! Rank 0's part where no agent is: it lets the others in and gathers their cards.
 
 use std::io;
-use std::net::{IpAddr, TcpListener, ToSocketAddrs};
+use std::net::{IpAddr, TcpListener};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,7 @@ use crate::card::Card;
 use crate::control::ControlLink;
 use crate::framed::{Framed, Stream, poll_descriptors};
 use crate::interrupt::is_interrupted;
+use crate::resolve::resolve;
 
 /// Rank 0 while the others come.
 #[derive(Debug)]
@@ -40,12 +41,24 @@ pub(crate) fn listen(
     ports: &[u16],
     identity: Identity,
     world_size: u32,
+    deadline: Instant,
 ) -> Result<Leader, Error> {
+    // A name that is not found here may be known to the others: they have to be waited for, too.
+    let limit = Instant::now() + deadline.saturating_duration_since(Instant::now()) / 2;
+    let addresses = match resolve(address, limit) {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+            return Err(Error::Interrupted {
+                during: "init".into(),
+            });
+        }
+        found => found.unwrap_or_default(),
+    };
+    let is_literal = address.parse::<IpAddr>().is_ok();
     let begin = Instant::now();
     loop {
         let mut last = io::Error::from(io::ErrorKind::AddrInUse);
         for port in ports {
-            match bind(address, *port) {
+            match bind(&addresses, is_literal, *port) {
                 Ok(listener) => return Leader::new(listener, identity, world_size),
                 Err(error) => last = error,
             }
@@ -61,15 +74,10 @@ pub(crate) fn listen(
 }
 
 /// On MASTER_ADDR if it is an address of this host, so that only that network sees the port.
-fn bind(address: &str, port: u16) -> io::Result<TcpListener> {
-    let wanted: Vec<_> = (address, port)
-        .to_socket_addrs()
-        .map(Iterator::collect)
-        .unwrap_or_default();
+fn bind(wanted: &[IpAddr], is_literal: bool, port: u16) -> io::Result<TcpListener> {
     let unspecified = IpAddr::from([0, 0, 0, 0]);
-    let is_literal = address.parse::<IpAddr>().is_ok();
-    let leads_home = wanted.iter().any(|address| address.ip().is_loopback());
-    let mut result = match wanted.first() {
+    let leads_home = wanted.iter().any(IpAddr::is_loopback);
+    let mut result = match wanted.first().map(|address| (*address, port)) {
         // A name that leads to loopback here may be this host's own name in /etc/hosts, by which
         // others reach it from outside; only a literal says that nobody does.
         Some(first) if is_literal && leads_home => TcpListener::bind(first),

@@ -57,6 +57,7 @@ mod notices;
 mod point;
 mod progress;
 mod request;
+mod resolve;
 mod selection;
 mod streams;
 mod wait;

@@ -9,6 +9,8 @@ use rlaunch_transport::tcp::{
     self, Interface, NoInterface, Routes, TcpConnection, TcpEndpoint, TcpPeer,
 };
 
+use rlaunch_wire::environment;
+
 use crate::Error;
 use crate::card::Card;
 use crate::config::{Config, Rendezvous};
@@ -51,6 +53,13 @@ impl Network {
                 .map_err(failed("listening on TCP"))?,
         };
         let all = tcp::interfaces().map_err(failed("reading this host's addresses"))?;
+        // What others name is for their libraries, and perhaps for other hosts.
+        let own =
+            |filter: &&tcp::InterfaceFilter| filter.source() == environment::RLAUNCH_SOCKET_IFNAME;
+        if let Some(filter) = options.filter.as_ref().filter(own) {
+            let matches = filter.check_matches(&all);
+            matches.map_err(|error| Error::Init(error.to_string()))?;
+        }
         let (interfaces, outward) = tcp::choose(&all, options.filter.as_ref(), options.family);
         let port = listener.local_addr().map_err(failed("listening on TCP"))?;
         Ok(Some(Self {

@@ -41,6 +41,31 @@ fn several_sockets_and_either_family_give_the_same_result() {
     }
 }
 
+/// aws-do-eks#51, marin#6940: also where all ranks are on one host.
+#[test]
+fn a_filter_that_matches_no_interface_is_refused_with_those_there_are() {
+    let with_filter = |name: &'static str, value: &'static str| {
+        let read = move |asked: &str| (asked == name).then(|| value.to_owned());
+        let mut config = config(2, TCP);
+        config.tcp = Config::from_variables(read).unwrap().tcp;
+        config
+    };
+    let config = with_filter("RLAUNCH_SOCKET_IFNAME", "nosuch");
+    let error = rlaunch_runtime::World::new(config).unwrap_err().to_string();
+    assert!(
+        error.contains("RLAUNCH_SOCKET_IFNAME=nosuch matches none"),
+        "{error}"
+    );
+    assert!(error.contains("lo 127.0.0.1/8"), "{error}");
+    for (name, value) in [
+        ("RLAUNCH_SOCKET_IFNAME", "lo"),
+        ("RLAUNCH_SOCKET_IFNAME", "nosuch,lo"),
+        ("NCCL_SOCKET_IFNAME", "nosuch"),
+    ] {
+        sums(&with_filter(name, value));
+    }
+}
+
 /// nccl#388: with a range of as many ports as ranks no other one is listened on; one less is an
 /// error that names the range.
 #[test]

@@ -11,6 +11,7 @@ pub mod limits;
 pub mod notice;
 pub mod owner;
 pub mod rank;
+pub mod setting;
 
 pub use codes::{Collective, DType, Kind, Op};
 pub use descriptor::{CommunicatorName, Descriptor};

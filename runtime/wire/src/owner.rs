@@ -4,6 +4,7 @@
 //! another task: every rank would believe to be that one.
 
 use crate::environment as name;
+use crate::setting::SETTINGS;
 
 /// Whom a variable speaks to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +18,7 @@ pub enum Owner {
 
 /// `None`: of nobody in particular. The user's settings of the runtime are meant for every rank.
 pub fn owner(name: &[u8]) -> Option<Owner> {
-    if one_of(&RUNTIME_SETTINGS, name) {
+    if one_of(&SETTINGS, name) {
         None
     } else if one_of(&OWN, name) || one_of(&OTHERS, name) || starts(&RANK_PREFIXES, name) {
         Some(Owner::Rank)
@@ -130,22 +131,6 @@ const TASK_PREFIXES: [&str; 4] = [
     "JSM_NAMESPACE_",
 ];
 
-/// The user's own settings of our runtime: they go to every rank.
-const RUNTIME_SETTINGS: [&str; 12] = [
-    name::RLAUNCH_SOCKET_IFNAME,
-    name::RLAUNCH_SOCKET_FAMILY,
-    name::RLAUNCH_PORT_RANGE,
-    name::RLAUNCH_SOCKETS,
-    name::RLAUNCH_TIMEOUT,
-    name::RLAUNCH_INIT_TIMEOUT,
-    name::RLAUNCH_TRANSPORT,
-    name::RLAUNCH_ALGO,
-    name::RLAUNCH_TUNE_FILE,
-    name::RLAUNCH_PRECISE,
-    name::RLAUNCH_DETERMINISTIC,
-    name::RLAUNCH_HOST_ID,
-];
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,6 +144,7 @@ mod tests {
             ("ROLE_RANK", Some(Owner::Rank)),
             ("RLAUNCH_PORT", Some(Owner::Rank)),
             ("RLAUNCH_ALGO", None),
+            ("RLAUNCH_RECORDER_FILE", None),
             ("SLURM_PROCID", Some(Owner::Task)),
             ("SLURM_STEP_ID", Some(Owner::Task)),
             ("SLURM_JOB_ID", None),

@@ -1,6 +1,7 @@
 //! Which of the launcher's variables stay here.
 
 use rlaunch_wire::owner::{Owner, owner};
+use rlaunch_wire::setting::misspelt;
 
 use super::DropReason;
 
@@ -32,6 +33,9 @@ pub(super) fn drop_reason(name: &[u8]) -> Option<DropReason> {
         || LOCAL_PREFIXES
             .iter()
             .any(|known| name.starts_with(known.as_bytes()));
+    if misspelt(name).is_some() {
+        return Some(DropReason::Misspelt);
+    }
     match owner(name) {
         Some(Owner::Rank) => Some(DropReason::Rank),
         Some(Owner::Task) => Some(DropReason::Task),

@@ -46,6 +46,8 @@ pub enum DropReason {
     Task,
     /// Set for each rank: RANK, MASTER_ADDR.
     Rank,
+    /// Looks like one of ours and is none: RLAUNCH_TRANSPROT.
+    Misspelt,
 }
 
 /// Set unless the user has them, empty or not.

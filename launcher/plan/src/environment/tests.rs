@@ -195,3 +195,14 @@ fn a_rank_is_told_who_it_is_in_every_dialect() {
         );
     }
 }
+
+#[test]
+fn a_setting_with_a_slip_in_its_name_is_told_as_such() {
+    let own = [("RLAUNCH_TRANSPROT", "tcp"), ("RLAUNCH_TRANSPORT", "tcp")];
+    let own = own.map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec()));
+    let overlay = overlay(&own, EnvironmentPolicy::Portable, &[]);
+    assert_eq!(overlay.dropped.len(), 1);
+    assert_eq!(overlay.dropped[0].name, "RLAUNCH_TRANSPROT");
+    assert_eq!(overlay.dropped[0].reason, DropReason::Misspelt);
+    assert!(overlay.variables.contains(&own[1]));
+}

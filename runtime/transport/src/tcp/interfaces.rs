@@ -109,9 +109,37 @@ impl InterfaceFilter {
         is_named != self.excludes
     }
 
+    /// An error where it names what to use, and this host has nothing of it, not even loopback or one
+    /// that is down.
+    pub fn check_matches(&self, all: &[Interface]) -> Result<(), NoInterface> {
+        if self.excludes || all.iter().any(|interface| self.allows(interface)) {
+            return Ok(());
+        }
+        let shown: Vec<String> = all.iter().map(Interface::to_string).collect();
+        Err(NoInterface {
+            reason: format!("{self} matches none"),
+            list: match shown.is_empty() {
+                true => NO_ADDRESS.into(),
+                false => shown.join(", "),
+            },
+        })
+    }
+
+    /// The variable that it was read from.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
     /// Whether it names what to use, rather than what not.
     pub fn is_positive(&self) -> bool {
         !self.excludes
+    }
+}
+
+/// `eth0 10.1.0.5/24`
+impl fmt::Display for Interface {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}/{}", self.name, self.address, self.prefix_bits)
     }
 }
 
@@ -161,11 +189,7 @@ pub fn choose(
         }
         let separator = if list.is_empty() { "" } else { ", " };
         let reason = rejection.unwrap_or("loopback, which leads to no other host");
-        let _ = write!(
-            list,
-            "{separator}{} {}/{} ({reason})",
-            interface.name, interface.address, interface.prefix_bits
-        );
+        let _ = write!(list, "{separator}{interface} ({reason})");
     }
     // Hosts of another family's loopback only would not hear each other.
     chosen.retain(|interface| family.has(interface.address));
@@ -177,10 +201,12 @@ pub fn choose(
         None => "none leads to other hosts".into(),
     };
     if list.is_empty() {
-        list.push_str("no interface with an address");
+        list.push_str(NO_ADDRESS);
     }
     (chosen, Err(NoInterface { reason, list }))
 }
+
+const NO_ADDRESS: &str = "no interface with an address";
 
 fn rejection(
     interface: &Interface,
@@ -307,6 +333,30 @@ pub(super) mod tests {
         assert!(text.contains("NCCL_SOCKET_IFNAME=ib leaves none"), "{text}");
         assert!(text.contains("eth1 10.2.0.5/24 (not asked for)"), "{text}");
         assert!(text.contains("fe80::5/64 (link-local"), "{text}");
+    }
+
+    #[test]
+    fn a_filter_that_matches_nothing_lists_what_there_is() {
+        let check = |text: &str| {
+            let filter = InterfaceFilter::parse("RLAUNCH_SOCKET_IFNAME", text).unwrap();
+            filter
+                .check_matches(&host())
+                .map_err(|error| error.to_string())
+        };
+        for fine in ["lo", "eth", "ib,=eth1", "^nothing", "10.3.0.0/16"] {
+            assert_eq!(check(fine), Ok(()));
+        }
+        for wrong in ["ib", "=eth", "192.168.0.0/16"] {
+            let text = check(wrong).unwrap_err();
+            assert!(
+                text.contains(&format!("RLAUNCH_SOCKET_IFNAME={wrong} matches none")),
+                "{text}"
+            );
+            assert!(
+                text.contains("lo 127.0.0.1/8, eth0 10.1.0.5/24, "),
+                "{text}"
+            );
+        }
     }
 
     #[test]
