@@ -5,7 +5,9 @@
 //! member's own count; in an all_to_all what it sends to each. So each pair's two counts meet on at
 //! least one of the two, before any data is used.
 //!
-//! A team of more than [`MEMBERS_MAX`] posts nothing: its lists are compared by their digest alone.
+//! A team of more than [`MEMBERS_MAX`] posts nothing: lists that all give are compared by their digest
+//! alone, and pairs not at all. Then each reads and writes what its own counts say, inside its own
+//! buffers and the team's memory: elements past the shorter count are undefined, no more.
 
 use rlaunch_transport::shm::{FLAT_BYTES_MAX, Team};
 use rlaunch_wire::Collective;
