@@ -154,12 +154,13 @@ impl<'o> Report<'o> {
         if self.only.is_some_and(|word| !name.contains(word)) {
             return;
         }
-        let begin = Instant::now();
+        let (begin, cpu_before) = (Instant::now(), cpu_seconds());
         let result = run();
-        let seconds = begin.elapsed().as_secs();
+        let (seconds, cpu) = (begin.elapsed().as_secs(), cpu_seconds() - cpu_before);
+        let took = format!("{seconds} s, {cpu} s of CPU time");
         let line = match &result {
-            Ok(()) => format!("{name}: passed in {seconds} s"),
-            Err(error) => format!("{name}: FAILED after {seconds} s: {error}"),
+            Ok(()) => format!("{name}: passed in {took}"),
+            Err(error) => format!("{name}: FAILED after {took}: {error}"),
         };
         self.failed |= result.is_err();
         eprintln!("x check --deep: {line}");
@@ -180,4 +181,15 @@ impl<'o> Report<'o> {
         }
         Ok(())
     }
+}
+
+/// Of the processes that were started and have ended; 0 where the kernel doesn't say.
+fn cpu_seconds() -> u64 {
+    const TICKS_PER_SECOND: u64 = 100;
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // Behind the name, which may hold anything: cutime and cstime, fields 16 and 17 from 1.
+    let behind = stat.rsplit(')').next().unwrap_or_default();
+    let fields = behind.split_whitespace().skip(13).take(2);
+    let ticks: u64 = fields.filter_map(|field| field.parse::<u64>().ok()).sum();
+    ticks / TICKS_PER_SECOND
 }
