@@ -60,7 +60,7 @@ pub(crate) fn connect(config: &Config) -> Result<(Place, Core), Error> {
 
     let me = config.rank as usize;
     let mut peers: Vec<Peer> = cards.iter().map(|card| Peer::new(identity(card))).collect();
-    let shared = share_memory(me, &cards, &secret, job, deadline, &mut peers)?;
+    let shared = share_memory(config, &cards, &secret, job, deadline, &mut peers)?;
     let proof = Identity {
         secret: secret.clone(),
         job,
@@ -158,13 +158,14 @@ fn everyone(config: &Config, host_of: &[u32], team: Option<Team>) -> Members {
 
 /// Sets up the arena with those ranks that can share it.
 fn share_memory(
-    me: usize,
+    config: &Config,
     cards: &[Card],
     secret: &Secret,
     job: [u8; 16],
     deadline: Instant,
     peers: &mut [Peer],
 ) -> Result<Option<(Neighbours, Team)>, Error> {
+    let me = config.rank as usize;
     let near: Vec<usize> = (0..cards.len())
         .filter(|rank| cards[*rank].shares_memory(&cards[me]))
         .collect();
@@ -184,6 +185,7 @@ fn share_memory(
         local_rank: local_rank as u32,
         local_size: near.len() as u32,
         slot_bytes: local::slot_bytes(has_core_each(&cards[me], cards)),
+        single_copy: config.single_copy,
         deadline,
     };
     let team = shm::setup(&setup).map_err(|error| {

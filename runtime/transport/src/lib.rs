@@ -79,6 +79,12 @@ pub enum ConnectionError {
         needed_bytes: usize,
         source: std::io::Error,
     },
+    /// The kernel does not copy this memory between processes.
+    #[error(
+        "its buffer can't be reached: {0}; hint: set RLAUNCH_SINGLE_COPY=0 on all ranks where \
+             buffers are memory of a device"
+    )]
+    Reach(std::io::Error),
     /// A firewall, no route between the hosts, or a process that has ended.
     #[error(
         "it can't be reached at any of {addresses:?} (last: {last}); hint: open the ports between \
@@ -114,6 +120,10 @@ pub trait Connection: Send + std::fmt::Debug {
     /// The sink's pointers are valid for the message's length until `Done` or an error.
     unsafe fn poll_payload(&mut self, incoming: &mut Incoming)
     -> Result<Progress, ConnectionError>;
+
+    /// The payload under way is not wanted any more, see [`Incoming::discard`]: from now on its place is
+    /// not written, not by the peer either. May take a while where that is just writing.
+    fn withdraw_payload(&mut self) {}
 
     /// Adds to `on` what to sleep on (poll's descriptor and events) until there may be something to
     /// receive, or with `to_send`, room to send; false where the transport rings a doorbell instead.

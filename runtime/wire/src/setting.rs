@@ -3,7 +3,7 @@
 use crate::environment as name;
 
 /// The user's settings of the runtime: they go to every rank.
-pub const SETTINGS: [&str; 14] = [
+pub const SETTINGS: [&str; 15] = [
     name::RLAUNCH_SOCKET_IFNAME,
     name::RLAUNCH_SOCKET_FAMILY,
     name::RLAUNCH_PORT_RANGE,
@@ -15,6 +15,7 @@ pub const SETTINGS: [&str; 14] = [
     name::RLAUNCH_TUNE_FILE,
     name::RLAUNCH_PRECISE,
     name::RLAUNCH_DETERMINISTIC,
+    name::RLAUNCH_SINGLE_COPY,
     name::RLAUNCH_HOST_ID,
     name::RLAUNCH_RECORDER_SIGNAL,
     name::RLAUNCH_RECORDER_FILE,

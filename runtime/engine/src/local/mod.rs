@@ -75,6 +75,11 @@ pub(crate) enum Failure {
     /// A member made the same call with counts that don't fit this one's.
     Counts(Difference, CountsDiffer),
     Memory(std::io::Error),
+    /// A member's memory can't be copied, though it is there.
+    Reach {
+        member: u32,
+        error: std::io::Error,
+    },
 }
 
 impl From<Difference> for Failure {
@@ -176,7 +181,7 @@ impl LocalOperation {
         let progress = match &mut self.way {
             Way::Flat(flat) => flat.poll(team, &mut self.arrivals)?,
             Way::Exchange(exchange) => exchange.poll(team, &mut self.arrivals)?,
-            Way::Direct(direct) => direct.poll(team),
+            Way::Direct(direct) => direct.poll(team)?,
             Way::Offered(_) => Progress::Idle,
         };
         if progress == Progress::Done {
@@ -207,13 +212,23 @@ impl LocalOperation {
         }
     }
 
-    /// It is over. Where it is not done, others may still read what this member gave them.
+    /// It is over. Where it is not done, others may still read what this member gave them, or write
+    /// what it was to get.
     pub(crate) fn end(&self, team: &Team) {
-        let offer = self
-            .offer
-            .as_ref()
-            .filter(|_| self.is_posted && !self.is_done);
-        if offer.is_some_and(|offer| offer.is_something()) {
+        let Some(offer) = self.offer.as_ref() else {
+            return;
+        };
+        if !self.is_posted || self.is_done {
+            return;
+        }
+        if offer.is_helped() {
+            match &self.way {
+                Way::Offered(offered) => direct::withdraw_offer(team, &offered.plan),
+                Way::Direct(direct) => direct.withdraw(team),
+                Way::Flat(_) | Way::Exchange(_) => {}
+            }
+        }
+        if offer.is_read() {
             team.give_up();
         }
     }

@@ -53,6 +53,14 @@ impl TeamOperation {
             Failure::Differs(difference) => (difference, None),
             Failure::Counts(difference, counts) => (difference, Some(counts)),
             Failure::Memory(error) => return Error::Memory(error.to_string()),
+            Failure::Reach { member, error } => {
+                let peer = core.identity(self.world_rank(core, member));
+                return Error::Argument(format!(
+                    "rank {} can't reach the buffer of {peer}: {error}; hint: memory that the kernel \
+                     does not copy between processes needs RLAUNCH_SINGLE_COPY=0 on all ranks",
+                    core.rank
+                ));
+            }
         };
         let peer = self.world_rank(core, difference.member);
         let decode = |bytes| Descriptor::decode(bytes);

@@ -289,14 +289,19 @@ impl Core {
 }
 
 impl Pair {
-    /// The receive's buffer is its user's again: what is under way into it goes nowhere.
-    pub(super) fn forget_receive(&mut self, id: OperationId) {
+    /// The receive's buffer is its user's again: what is under way into it goes nowhere. True if
+    /// something is.
+    #[must_use]
+    pub(super) fn forget_receive(&mut self, id: OperationId) -> bool {
         self.granted.retain(|(_, granted)| *granted != id);
-        if let Some(taking) = &mut self.taking
-            && matches!(taking.to, Destination::Receive(to) if to == id)
-        {
+        let Some(taking) = &mut self.taking else {
+            return false;
+        };
+        let is_under_way = matches!(taking.to, Destination::Receive(to) if to == id);
+        if is_under_way {
             taking.incoming.discard();
             taking.to = Destination::Nobody;
         }
+        is_under_way
     }
 }

@@ -223,7 +223,14 @@ impl Core {
             Stage::Posted => {
                 self.points.context(communicator).withdraw(&id);
             }
-            Stage::Receiving(peer) => self.peers[peer as usize].pair.forget_receive(id),
+            Stage::Receiving(peer) => {
+                let peer = &mut self.peers[peer as usize];
+                if peer.pair.forget_receive(id)
+                    && let Some(connection) = &mut peer.connection
+                {
+                    connection.withdraw_payload();
+                }
+            }
             Stage::Asking(peer) => {
                 let asking = &mut self.peers[peer as usize].pair.asking;
                 asking.retain(|(_, asks)| *asks != id);

@@ -153,13 +153,20 @@ impl Core {
 
     /// The payload is its user's again: what has not left goes out as filler, or not at all.
     pub(super) fn abandon_send(&mut self, rank: u32, id: OperationId) {
-        let outbox = &mut self.peers[rank as usize].outbox;
+        let peer = &mut self.peers[rank as usize];
+        let outbox = &mut peer.outbox;
         let Some(index) = outbox.iter().position(|queued| queued.owner == Some(id)) else {
             return;
         };
         if outbox[index].message.is_begun() {
             outbox[index].message.abandon();
             outbox[index].owner = None;
+            // Who reads the payload in this memory learns at once that it has become filler. What is
+            // wrong with the connection, the next call finds too.
+            if let Some(connection) = &mut peer.connection {
+                // SAFETY: an abandoned message's payload is not read.
+                let _ = unsafe { connection.poll_send(&mut outbox[index].message) };
+            }
             return;
         }
         let Some(queued) = outbox.remove(index) else {

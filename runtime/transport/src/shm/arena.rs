@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! | rank area 0 … n-1 | pair area (0,0) … (n-1,n-1) | byte ring (0,0) … (n-1,n-1) | zone 0 … n-1 |
-//! rank area: | state | doorbell |
-//! pair area: | written | taken | header slots |      from-major: pair (from, to)
+//! rank area: | state, introduction | doorbell |
+//! pair area: | written | taken | header slots | claims | helped |      from-major: pair (from, to)
 //! ```
 //! The memfd is sealed against shrinking before anyone maps it, so no peer can make an access
 //! fault. Rank and pair areas are allocated at once; a byte ring when its sender first needs it,
@@ -14,13 +14,15 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use nix::fcntl::{FallocateFlags, FcntlArg, SealFlag, fallocate, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 
+use super::reach::Reach;
+use super::reference::References;
 use super::zone::Zones;
 
 pub(super) const LINE_BYTES: usize = 64;
@@ -33,8 +35,9 @@ pub(super) const PAGE_BYTES: usize = 4096;
 /// State and doorbell, each in a pair of lines: processors fetch lines by pairs.
 const RANK_BYTES: usize = 4 * LINE_BYTES;
 const DOORBELL_OFFSET: usize = 2 * LINE_BYTES;
-const PAIR_BYTES: usize =
+const CLAIMS_OFFSET: usize =
     (2 * LINE_BYTES + HEADER_SLOTS as usize * LINE_BYTES).next_multiple_of(2 * LINE_BYTES);
+const PAIR_BYTES: usize = CLAIMS_OFFSET + 4 * LINE_BYTES;
 
 /// What a rank's neighbours can see of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +57,8 @@ pub struct Arena {
     ranks: u32,
     memory: OwnedFd,
     pub(super) zones: Zones,
+    /// Whether this process can read the others' memory; see [`super::reach`].
+    pub(super) reach: OnceLock<Option<Reach>>,
 }
 
 // SAFETY: the mapping is valid in all threads; what lies in it is reached by atomics, or is handed
@@ -116,6 +121,7 @@ impl Arena {
             ranks,
             memory,
             zones,
+            reach: OnceLock::new(),
         }))
     }
 
@@ -140,6 +146,21 @@ impl Arena {
             .store(state as u32, Ordering::Release);
     }
 
+    /// What a rank tells of its process: its id, where a number lies in its memory, and the number.
+    pub(super) fn introduction(&self, rank: u32) -> (&AtomicU32, &AtomicU64, &AtomicU64) {
+        let offset = self.rank_offset(rank);
+        (
+            self.word(offset + 4),
+            self.counter(offset + 8),
+            self.counter(offset + 16),
+        )
+    }
+
+    /// Not zero once a rank knows that it can read and write the others' memory.
+    pub(super) fn reaches(&self, rank: u32) -> &AtomicU32 {
+        self.word(self.rank_offset(rank) + 24)
+    }
+
     /// The doorbell's futex word and the flag that its owner sleeps.
     pub(super) fn doorbell(&self, rank: u32) -> (&AtomicU32, &AtomicU32) {
         let offset = self.rank_offset(rank) + DOORBELL_OFFSET;
@@ -155,6 +176,19 @@ impl Arena {
     pub(super) fn taken(&self, from: u32, to: u32) -> (&AtomicU64, &AtomicU64) {
         let offset = self.pair_offset(from, to) + LINE_BYTES;
         (self.counter(offset), self.counter(offset + 8))
+    }
+
+    /// What a pair tells of messages that the receiver takes from the sender's own memory.
+    pub(super) fn references(&self, from: u32, to: u32) -> References<'_> {
+        let offset = self.pair_offset(from, to);
+        References {
+            withdrawn: self.counter(offset + 8),
+            done: self.counter(offset + LINE_BYTES + 16),
+            destination: self.counter(offset + LINE_BYTES + 24),
+            ready: self.counter(offset + LINE_BYTES + 32),
+            claims: self.counter(offset + CLAIMS_OFFSET),
+            written: self.counter(offset + CLAIMS_OFFSET + 2 * LINE_BYTES),
+        }
     }
 
     pub(super) fn header_slot(&self, from: u32, to: u32, number: u64) -> NonNull<u8> {

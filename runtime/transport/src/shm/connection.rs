@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::arena::{HEADER_SLOTS, LINE_BYTES, RING_BYTES};
+use super::reference::{Given, Taken};
 use super::{Arena, State, doorbell::ring};
 use crate::{
     Capabilities, Connection, ConnectionError, HEADER_BYTES, Header, Incoming, OneSided, Outgoing,
@@ -21,15 +22,16 @@ use crate::{
 /// One rank's end of the channel to a neighbour.
 #[derive(Debug)]
 pub struct ShmConnection {
-    arena: Arc<Arena>,
-    me: u32,
-    peer: u32,
-    sender: Sender,
-    receiver: Receiver,
+    pub(super) arena: Arc<Arena>,
+    pub(super) me: u32,
+    pub(super) peer: u32,
+    pub(super) sender: Sender,
+    pub(super) receiver: Receiver,
 }
 
 #[derive(Debug, Default)]
-struct Sender {
+pub(super) struct Sender {
+    pub(super) given: Given,
     ring_is_allocated: bool,
     headers: u64,
     written: u64,
@@ -39,7 +41,8 @@ struct Sender {
 }
 
 #[derive(Debug, Default)]
-struct Receiver {
+pub(super) struct Receiver {
+    pub(super) references: Taken,
     headers: u64,
     taken: u64,
     /// The sender's counter when last looked at.
@@ -52,6 +55,7 @@ struct Current {
     header: Header,
     /// The payload itself if it is inline.
     inline: [u8; INLINE_BYTES],
+    is_reference: bool,
 }
 
 const INLINE_BYTES: usize = 8;
@@ -168,6 +172,8 @@ impl ShmConnection {
                 unsafe { std::ptr::copy_nonoverlapping(from, last.as_mut_ptr(), length) };
             }
             message.payload_sent_bytes = length;
+        } else if let Some(reference) = self.reference_to(message) {
+            last = reference.to_le_bytes();
         } else {
             // SAFETY: the caller vouches for the payload.
             unsafe { self.fill(message)? };
@@ -202,6 +208,13 @@ impl Connection for ShmConnection {
             unsafe { self.begin(message)? };
             moved = true;
             ring(&self.arena, self.peer);
+        }
+        if self.is_giving() {
+            let progress = self.poll_given(message)?;
+            return Ok(match progress {
+                Progress::Idle if moved => Progress::Moved,
+                progress => progress,
+            });
         }
         while message.remaining_bytes() > 0 {
             // SAFETY: the caller vouches for the payload.
@@ -238,11 +251,18 @@ impl Connection for ShmConnection {
         let inline: [u8; INLINE_BYTES] =
             unsafe { slot.add(FLAG_BYTES + HEADER_BYTES).cast().read() };
         let header = Header::decode(&bytes).ok_or(ConnectionError::Malformed("header"))?;
-        if header.length_bytes > INLINE_BYTES as u64 {
-            self.receiver.written = self.receiver.written.max(u64::from_le_bytes(inline));
+        let last = u64::from_le_bytes(inline);
+        let is_long = header.length_bytes > INLINE_BYTES as u64;
+        let is_reference = is_long && self.note_reference(&header, last);
+        if is_long && !is_reference {
+            self.receiver.written = self.receiver.written.max(last);
         }
         self.receiver.headers += 1;
-        self.receiver.current = Some(Current { header, inline });
+        self.receiver.current = Some(Current {
+            header,
+            inline,
+            is_reference,
+        });
         let (_, headers_taken) = self.arena.taken(self.peer, self.me);
         headers_taken.store(self.receiver.headers, Ordering::Release);
         if self.receiver.headers.is_multiple_of(HEADER_SLOTS / 2) {
@@ -266,6 +286,14 @@ impl Connection for ShmConnection {
             self.receiver.current = None;
             return Ok(Progress::Done);
         }
+        if current.is_reference {
+            // SAFETY: the caller vouches for the sink.
+            let progress = unsafe { self.poll_reference(incoming, length)? };
+            if progress == Progress::Done {
+                self.receiver.current = None;
+            }
+            return Ok(progress);
+        }
         let mut moved = false;
         while incoming.taken_bytes < length {
             // SAFETY: the caller vouches for the sink.
@@ -280,6 +308,10 @@ impl Connection for ShmConnection {
         }
         self.receiver.current = None;
         Ok(Progress::Done)
+    }
+
+    fn withdraw_payload(&mut self) {
+        self.withdraw();
     }
 
     fn wait_on(&self, _to_send: bool, _on: &mut Vec<(RawFd, c_short)>) -> bool {

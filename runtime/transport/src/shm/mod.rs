@@ -7,17 +7,22 @@
 
 mod arena;
 mod available;
+mod claims;
 mod connection;
 mod doorbell;
 mod lines;
+mod reach;
+mod reference;
 mod setup;
 mod team;
 mod zone;
 
 pub use arena::{Arena, State};
 pub use available::{Available, human};
+pub use claims::{Claims, End, Pieces};
 pub use connection::ShmConnection;
 pub use doorbell::{Doorbell, Ticket};
+pub use reach::Reach;
 pub use setup::{ShmSetup, ShmSetupError, setup};
 pub use team::{DONE, Difference, FLAT_BYTES_MAX, SLOTS, Stage, Team};
 pub use zone::Area;

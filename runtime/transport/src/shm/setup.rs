@@ -37,6 +37,8 @@ pub struct ShmSetup {
     pub local_size: u32,
     /// Length of the staging slots of the team of all; local rank 0's holds.
     pub slot_bytes: usize,
+    /// The others may read and write this rank's memory directly, if the kernel lets them.
+    pub single_copy: bool,
     pub deadline: Instant,
 }
 
@@ -71,6 +73,9 @@ pub fn setup(setup: &ShmSetup) -> Result<Team, ShmSetupError> {
         let place = arena.first_place();
         Team::open(arena, place, members, setup.local_rank)?
     };
+    if setup.single_copy {
+        team.arena().introduce(setup.local_rank)?;
+    }
     team.arena().set_state(setup.local_rank, State::Present);
     Ok(team)
 }
@@ -235,6 +240,7 @@ mod tests {
             local_rank,
             local_size: 2,
             slot_bytes: 4096,
+            single_copy: true,
             deadline: Instant::now() + Duration::from_secs_f64(seconds),
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! area:          | control page 0 … n-1 | flat data 0 … n-1 | staging 0 … n-1 |
-//! control page:  | closed, slot length, given up | counters | header slot 0 … 7 |   each in two cache lines
+//! control page:  | closed, slot length, given up | counters | header slot 0 … 7 | claims | written |
+//!                each in two cache lines
 //! header slot:   | round | descriptor (32) | data of up to 24 bytes |
 //! flat data:     8 × 4 KiB
 //! staging:       | in-slot 0, 1 | out-slot 0, 1 |

@@ -7,6 +7,7 @@
 //! write fails even where the value happens to be right. Each model is also run with one order
 //! weakened, which must fail: a model that finds nothing proves nothing.
 
+mod claims;
 mod direct;
 mod doorbell;
 mod exchange;

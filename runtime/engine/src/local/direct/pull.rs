@@ -1,110 +1,55 @@
-//! A pass over what others give this member: copied, or combined, into its output.
+//! A pass that combines what all give this member into its output, in the order of members.
 //!
 //! Each byte is read once from where its owner has it and written once: a member of n reads n parts,
 //! and n - 1 of them are others'.
 
-use std::ops::Range;
-
 use rlaunch_transport::Progress;
 use rlaunch_wire::Collective;
 
-use super::super::plan::{Pattern, Plan};
-use super::{Buffers, reads};
-
-/// What is read between two looks at others' calls.
-const STEP_BYTES: usize = 256 * 1024;
+use super::super::plan::Plan;
+use super::{Buffers, Place, STEP_BYTES};
 
 /// One such pass.
 #[derive(Debug)]
 pub(crate) struct Pull {
     buffers: Buffers,
-    work: Work,
-}
-
-#[derive(Debug)]
-enum Work {
-    Copy {
-        pieces: Vec<Piece>,
-        /// The first that is not done, and how much of it is.
-        next: usize,
-        done: usize,
-    },
-    /// In the order of members.
-    Combine {
-        inputs: Vec<*const u8>,
-        bytes: usize,
-        done: usize,
-    },
-}
-
-#[derive(Debug)]
-struct Piece {
-    from: *const u8,
-    to: Range<usize>,
+    inputs: Vec<*const u8>,
+    bytes: usize,
+    done: usize,
 }
 
 impl Pull {
-    /// `inputs`: by member, its part for this one.
-    pub(crate) fn new(plan: &Plan, inputs: &[*const u8], buffers: Buffers) -> Self {
-        let work = match plan.pattern {
-            Pattern::Gather | Pattern::Scatter | Pattern::Broadcast => Work::Copy {
-                pieces: pieces(plan, inputs, buffers.output),
-                next: 0,
-                done: 0,
-            },
-            _ => {
-                let members = combined(plan);
-                let bytes = plan.part_from(plan.me).len();
-                Work::Combine {
-                    bytes: if members == 0 { 0 } else { bytes },
-                    inputs: inputs[..members as usize].to_vec(),
-                    done: 0,
-                }
-            }
-        };
-        Self { buffers, work }
+    /// `inputs`: by member, its part for this one; none is in memory that only its owner has.
+    pub(crate) fn new(plan: &Plan, inputs: &[Place], buffers: Buffers) -> Self {
+        let members = combined(plan);
+        let bytes = plan.part_from(plan.me).len();
+        Self {
+            bytes: if members == 0 { 0 } else { bytes },
+            inputs: inputs[..members as usize]
+                .iter()
+                .map(Place::pointer)
+                .collect(),
+            done: 0,
+            buffers,
+        }
     }
 
     /// The next step; `Done` once all is read.
     pub(crate) fn poll(&mut self) -> Progress {
-        match &mut self.work {
-            Work::Copy { pieces, next, done } => {
-                let mut left = STEP_BYTES;
-                while left > 0 {
-                    let Some(piece) = pieces.get(*next) else {
-                        return Progress::Done;
-                    };
-                    let length = left.min(piece.to.len() - *done);
-                    // SAFETY: the piece lies in its owner's buffer, which stays until this member
-                    // has told that it read it, and its place in the output, apart.
-                    unsafe {
-                        let to = piece.to.start + *done;
-                        self.buffers.copy(to, piece.from.add(*done), length);
-                    }
-                    (*done, left) = (*done + length, left - length);
-                    if *done == piece.to.len() {
-                        (*next, *done) = (*next + 1, 0);
-                    }
-                }
-                Progress::Moved
+        let length = STEP_BYTES.min(self.bytes - self.done);
+        if length > 0 {
+            // SAFETY: the inputs lie in their owners' buffers, which stay until this member has told
+            // that it read them; this member's own may be its output, else that is apart.
+            unsafe {
+                self.buffers
+                    .combine(self.done, &self.inputs, self.done, length);
             }
-            Work::Combine {
-                inputs,
-                bytes,
-                done,
-            } => {
-                let length = STEP_BYTES.min(*bytes - *done);
-                if length > 0 {
-                    // SAFETY: as above; this member's own input may be its output.
-                    unsafe { self.buffers.combine(*done, inputs, *done, length) };
-                }
-                *done += length;
-                if done == bytes {
-                    Progress::Done
-                } else {
-                    Progress::Moved
-                }
-            }
+        }
+        self.done += length;
+        if self.done == self.bytes {
+            Progress::Done
+        } else {
+            Progress::Moved
         }
     }
 }
@@ -117,32 +62,6 @@ fn combined(plan: &Plan) -> u32 {
         Collective::Reduce if plan.root != Some(plan.me) => 0,
         _ => plan.members,
     }
-}
-
-/// What is copied, beginning with the next member's, so that not all read from one at a time.
-fn pieces(plan: &Plan, inputs: &[*const u8], output: *mut u8) -> Vec<Piece> {
-    let me = plan.me;
-    let mut pieces = Vec::with_capacity(inputs.len());
-    for distance in 1..=plan.members {
-        let member = (me + distance) % plan.members;
-        let mut to = plan.part_from(member);
-        let is_own = member == me && plan.root.is_none_or(|root| root == me);
-        if !is_own && !reads(plan, me, member) {
-            continue;
-        }
-        let from = inputs[member as usize];
-        if is_own {
-            let given = plan.part_for(me).len();
-            to.end = to.end.min(to.start + given);
-            if output.wrapping_add(to.start).cast_const() == from {
-                continue;
-            }
-        }
-        if !to.is_empty() {
-            pieces.push(Piece { from, to });
-        }
-    }
-    pieces
 }
 
 impl Buffers {

@@ -13,7 +13,7 @@ use rlaunch_transport::Progress;
 use rlaunch_transport::shm::{Stage, Team};
 
 use super::super::plan::{Plan, share};
-use super::{Buffers, Sources};
+use super::{Buffers, Place, Sources};
 
 /// Of one member in a block, where each has a core.
 const SHARE_BYTES: usize = 128 * 1024;
@@ -26,7 +26,8 @@ const AHEAD: u64 = 1;
 #[derive(Debug)]
 pub(crate) struct Shares {
     buffers: Buffers,
-    sources: Sources,
+    inputs: Vec<*const u8>,
+    outputs: Vec<*const u8>,
     members: u32,
     me: u32,
     bytes: usize,
@@ -51,7 +52,8 @@ impl Shares {
             blocks: bytes.div_ceil(block) as u64,
             bytes,
             buffers,
-            sources,
+            inputs: sources.inputs.iter().map(Place::pointer).collect(),
+            outputs: sources.outputs,
             taken: 0,
             fetched: 0,
         }
@@ -96,7 +98,7 @@ impl Shares {
             rlaunch_device::take_over(self.buffers.output.wrapping_add(at), length);
             // SAFETY: all inputs hold the vector and stay until this member has told that it read
             // them; nobody else writes this share of any output.
-            unsafe { self.buffers.combine(at, &self.sources.inputs, at, length) };
+            unsafe { self.buffers.combine(at, &self.inputs, at, length) };
         }
         self.taken += 1;
     }
@@ -107,7 +109,7 @@ impl Shares {
             // SAFETY: the owner's share of the block is in its output, which stays until this member
             // has told that it read it; nobody reads this member's input there any more.
             unsafe {
-                let from = self.sources.outputs[owner as usize].add(theirs.start);
+                let from = self.outputs[owner as usize].add(theirs.start);
                 self.buffers.copy(theirs.start, from, theirs.len());
             }
         }

@@ -6,12 +6,16 @@
 //! whether the owner had given up by then; if so, what it read may be anything. (The memory itself is
 //! there as long as a reader has the arena.)
 
-use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-use super::{GIVEN_UP_OFFSET, Team};
+use super::{GIVEN_UP_OFFSET, HEADERS_OFFSET, ROUNDS, STRIDE_BYTES, Team};
+use crate::shm::Claims;
 use crate::shm::arena::PAGE_BYTES;
 
 const GIVEN_UP: u32 = 1;
+const CLAIMS_OFFSET: usize = HEADERS_OFFSET + ROUNDS as usize * STRIDE_BYTES;
+const WRITTEN_OFFSET: usize = CLAIMS_OFFSET + STRIDE_BYTES;
+const _: () = assert!(WRITTEN_OFFSET + STRIDE_BYTES <= PAGE_BYTES);
 
 impl Team {
     /// Makes the round begun last an exchange that no slot is used in. Call once.
@@ -39,6 +43,32 @@ impl Team {
 
     pub fn has_given_up(&self, member: u32) -> bool {
         self.given_up(member).load(Ordering::Relaxed) == GIVEN_UP
+    }
+
+    /// Of what is given between `member` and the root in this exchange, if it has begun here, else in
+    /// the next.
+    pub fn claims(&self, member: u32, has_begun: bool) -> Claims<'_> {
+        let exchange = self.exchange.wrapping_add(u64::from(!has_begun));
+        Claims {
+            claims: self.shared_word(member, CLAIMS_OFFSET),
+            written: self.shared_word(member, WRITTEN_OFFSET),
+            turn: exchange as u32,
+        }
+    }
+
+    /// The helper has written a piece; see [`Claims::tell_written`].
+    pub fn tell_written(&self, member: u32) {
+        self.claims(member, true).tell_written();
+        self.ring();
+    }
+
+    fn shared_word(&self, member: u32, offset: usize) -> &AtomicU64 {
+        // SAFETY: inside the area, aligned to 8, and only ever used as an atomic.
+        unsafe {
+            self.at(member as usize * PAGE_BYTES + offset)
+                .cast()
+                .as_ref()
+        }
     }
 
     fn given_up(&self, member: u32) -> &AtomicU32 {
