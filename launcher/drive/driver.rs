@@ -236,20 +236,31 @@ impl<'a> Driver<'a> {
         });
     }
 
-    /// Passed on to the other hosts. Of its meaning only "I lost rank N" is read: a failure that
-    /// follows from another one.
+    /// Passed on to the other hosts. Of its meaning only "I lost rank N" is read, a failure that follows
+    /// from another one, and what is for the launcher alone: because of whom a rank fails.
     fn handle_broadcast(&mut self, host: usize, broadcast: v1::Broadcast) {
         let notice = Notice::decode(broadcast.payload.as_ref())
             .ok()
             .and_then(|it| it.kind);
-        if let Some(NoticeKind::Failed(failed)) = notice
-            && failed.rank != broadcast.from
-            && (failed.rank as usize) < self.ranks.len()
-        {
-            self.event(Event::PeerLost {
-                rank: broadcast.from,
-                peer: failed.rank,
-            });
+        let rank = broadcast.from;
+        match notice {
+            Some(NoticeKind::Blames(blames)) => {
+                let (peer, aborted) = (blames.rank, blames.aborted);
+                self.event(Event::Blamed {
+                    rank,
+                    peer,
+                    aborted,
+                });
+                return;
+            }
+            Some(NoticeKind::Failed(failed)) if failed.rank != rank => {
+                self.event(Event::PeerLost {
+                    rank,
+                    peer: failed.rank,
+                    has_left: failed.has_left,
+                });
+            }
+            _ => {}
         }
         self.links
             .send_others(Some(host), &to_agent::Message::Broadcast(broadcast));

@@ -62,6 +62,20 @@ pub enum Cause {
         host: String,
         pid: Option<u32>,
     },
+    /// Its program called abort, and its peers failed by that.
+    RankAborted {
+        rank: u32,
+        host: String,
+        pid: Option<u32>,
+        /// `the world: loss is NaN`
+        what: String,
+    },
+    /// It had not answered its peers, which went on without it; rlaunch ended it after them.
+    RankShutOut {
+        rank: u32,
+        host: String,
+        pid: Option<u32>,
+    },
     LaunchFailed {
         rank: u32,
         host: String,
@@ -166,6 +180,8 @@ impl Cause {
         match self {
             Self::RankEnded { rank, .. }
             | Self::RankLeftEarly { rank, .. }
+            | Self::RankAborted { rank, .. }
+            | Self::RankShutOut { rank, .. }
             | Self::LaunchFailed { rank, .. }
             | Self::AgentBroke { rank, .. } => Some(*rank),
             Self::HostLost { .. } => None,

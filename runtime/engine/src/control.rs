@@ -10,6 +10,7 @@ use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
 use prost::Message;
+use rlaunch_wire::notice::{Notice, NoticeKind};
 use rlaunch_wire::rank::{
     Broadcast, Leave, PeerFailed, ToAgent, ToAgentMessage, ToRank, ToRankMessage,
 };
@@ -75,6 +76,13 @@ impl ControlLink {
             Self::Leader { members, .. } => {
                 relay(members, None, &ToRankMessage::Broadcast(broadcast));
             }
+        }
+    }
+
+    /// What only a launcher has use for.
+    pub(crate) fn tell_launcher(&mut self, rank: u32, notice: NoticeKind) {
+        if matches!(self, Self::Agent(_)) {
+            self.broadcast(rank, Notice::encoded(notice));
         }
     }
 

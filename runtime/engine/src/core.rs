@@ -8,8 +8,8 @@ use rlaunch_schedule::{Selector, Spec};
 use rlaunch_transport::shm::{Arena, Doorbell};
 use rlaunch_transport::tcp::TcpEndpoint;
 use rlaunch_transport::{Connection, ConnectionError, Header, Outgoing};
-use rlaunch_wire::Descriptor;
-use rlaunch_wire::notice::{Failed, Notice, NoticeKind};
+use rlaunch_wire::notice::{Blames, Failed, Notice, NoticeKind};
+use rlaunch_wire::{CommunicatorName, Descriptor};
 
 use crate::active::Active;
 use crate::control::{ControlLink, Event};
@@ -59,6 +59,8 @@ pub(crate) struct Ending {
     pub(crate) late: Option<Error>,
     /// The rank that told that the others go on without this one.
     pub(crate) excluded_by: Option<u32>,
+    /// The launcher knows because of whom something failed here first.
+    pub(crate) has_blamed: bool,
 }
 
 /// Memory of calls that are over, for those to come.
@@ -274,8 +276,14 @@ impl Core {
             && group.poison.is_none()
         {
             self.logbook.print_after(&error);
+            let blames = blame(&error).filter(|blames| blames.rank != self.rank);
             group.poison = Some(error);
             self.failed_now.push(key);
+            if let Some(blames) = blames.filter(|_| !self.ending.has_blamed) {
+                self.ending.has_blamed = true;
+                self.control
+                    .tell_launcher(self.rank, NoticeKind::Blames(blames));
+            }
         }
     }
 
@@ -448,4 +456,25 @@ impl Core {
         self.plans.insert(key, Arc::clone(&plan));
         plan
     }
+}
+
+/// Because of whom it is.
+fn blame(error: &Error) -> Option<Blames> {
+    let (peer, aborted) = match error {
+        Error::PeerFailed { peer, .. } | Error::PeerLeft { peer, .. } => (peer, None),
+        Error::Aborted {
+            by,
+            communicator,
+            reason,
+            ..
+        } => {
+            let name = CommunicatorName(*communicator);
+            (by, Some(format!("{name}: {reason}")))
+        }
+        _ => return None,
+    };
+    Some(Blames {
+        rank: peer.rank,
+        aborted,
+    })
 }

@@ -115,6 +115,8 @@ impl Core {
             NoticeKind::Unfit(unfit) => self.handle_unfit(by, &unfit),
             NoticeKind::TimedOut(timed_out) => self.handle_timed_out(by, timed_out),
             NoticeKind::Aborted(told) => self.handle_aborted(by, told),
+            // For the launcher.
+            NoticeKind::Blames(_) => {}
             NoticeKind::GaveUp(GaveUp {
                 communicator,
                 cause,

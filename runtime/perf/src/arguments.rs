@@ -4,8 +4,9 @@ use crate::sizes::{Sizes, parse_size};
 use crate::split::Split;
 use crate::test::Test;
 use crate::types::{COMMON, Choice, operations, parse_dtypes, parse_ops};
-use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser, ValueEnum};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::parser::ValueSource;
+use clap::{CommandFactory, FromArgMatches, Parser, ValueEnum};
 use rlaunch_wire::{DType, Op};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ bandwidth.
     name = "rperf",
     version,
     about = "Times the collectives of rlaunch's runtime, as nccl-tests does",
+    override_usage = "rperf TEST [OPTIONS]\n       rperf plot [LABEL=]FILE.json… -o OUT.svg|png",
     after_help = AFTER_HELP
 )]
 pub(crate) struct Arguments {
@@ -38,18 +40,21 @@ pub(crate) struct Arguments {
     /// The named one; of a calibration, which goes through all, without meaning.
     #[arg(skip = Test::AllReduce)]
     pub(crate) test: Test,
-    /// Smallest size in bytes
-    #[arg(short = 'b', allow_negative_numbers = true, long = "minbytes", value_name = "SIZE", default_value = "32M", value_parser = parse_size)]
-    pub(crate) bytes_min: u64,
-    /// Largest size in bytes
-    #[arg(short = 'e', allow_negative_numbers = true, long = "maxbytes", value_name = "SIZE", default_value = "32M", value_parser = parse_size)]
-    pub(crate) bytes_max: u64,
+    /// -i was given.
+    #[arg(skip)]
+    has_step: bool,
+    /// Smallest size in bytes [default: 32M; of latency 8]
+    #[arg(short = 'b', long = "minbytes", value_name = "SIZE", value_parser = parse_size)]
+    bytes_min: Option<u64>,
+    /// Largest size in bytes [default: 32M; of latency 4M]
+    #[arg(short = 'e', long = "maxbytes", value_name = "SIZE", value_parser = parse_size)]
+    bytes_max: Option<u64>,
     /// Step between sizes, where no factor is given
-    #[arg(short = 'i', allow_negative_numbers = true, long = "stepbytes", value_name = "SIZE", default_value = "1M", value_parser = parse_size)]
+    #[arg(short = 'i', long = "stepbytes", value_name = "SIZE", default_value = "1M", value_parser = parse_size)]
     pub(crate) step_bytes: u64,
-    /// Each size is the one before times this
+    /// Each size is the one before times this [of latency 2, without -i]
     #[arg(short = 'f', long = "stepfactor", value_name = "N", value_parser = clap::value_parser!(u64).range(2..))]
-    pub(crate) step_factor: Option<u64>,
+    step_factor: Option<u64>,
     /// Timed calls of each size [default: what fits in 20 ms, 20 to 5000]
     #[arg(short = 'n', long = "iters", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) iterations: Option<u32>,
@@ -200,7 +205,14 @@ impl Arguments {
     pub(crate) fn read<W: Into<OsString> + Clone>(
         words: impl IntoIterator<Item = W>,
     ) -> Result<Self, clap::Error> {
-        let mut arguments = Self::try_parse_from(words)?;
+        // Whatever looks like a number is a value: of a flag, it is then told what is wrong with it.
+        let command = Self::command().mut_args(|argument| match argument.is_positional() {
+            true => argument,
+            false => argument.allow_negative_numbers(true),
+        });
+        let matches = command.try_get_matches_from(words).map_err(without_noise)?;
+        let mut arguments = Self::from_arg_matches(&matches)?;
+        arguments.has_step = matches.value_source("step_bytes") == Some(ValueSource::CommandLine);
         arguments.test = arguments.named_test.unwrap_or(arguments.test);
         arguments
             .check()
@@ -229,11 +241,10 @@ impl Arguments {
                 ));
             }
         }
-        if self.bytes_max < self.bytes_min {
-            return Err(format!(
-                "-e {} is below -b {}",
-                self.bytes_max, self.bytes_min
-            ));
+        if let (Some(min), Some(max)) = (self.bytes_min, self.bytes_max)
+            && max < min
+        {
+            return Err(format!("-e {max} is below -b {min}"));
         }
         if let Some(file) = &self.output_file
             && file.extension().is_none_or(|ending| ending != "json")
@@ -259,25 +270,37 @@ impl Arguments {
         if self.test == Test::Barrier {
             return Sizes::one(0);
         }
-        Sizes::new(
-            self.bytes_min,
-            self.bytes_max,
-            self.step_factor,
-            self.step_bytes,
-        )
+        let (min, max) = self.bytes();
+        Sizes::new(min, max, self.factor(), self.step_bytes)
+    }
+
+    /// The smallest and the largest size: as given, else nccl-tests' and, where times of small messages
+    /// are asked for, those of the MPI benchmarks.
+    pub(crate) fn bytes(&self) -> (u64, u64) {
+        let (min, max) = match self.test {
+            Test::Latency => (8, 4 << 20),
+            _ => (32 << 20, 32 << 20),
+        };
+        match (self.bytes_min, self.bytes_max) {
+            (Some(min), None) => (min, max.max(min)),
+            (None, Some(max)) => (min.min(max), max),
+            (None, None) => (min, max),
+            (Some(min), Some(max)) => (min, max),
+        }
+    }
+
+    pub(crate) fn factor(&self) -> Option<u64> {
+        let doubles = self.test == Test::Latency && !self.has_step;
+        self.step_factor.or(doubles.then_some(2))
     }
 
     /// Of a calibration: as given, else over what programs use.
     pub(crate) fn tuned_sizes(&self) -> Sizes {
-        if self.bytes_min == self.bytes_max {
+        let (min, max) = self.bytes();
+        if min == max {
             return Sizes::new(64, 16 << 20, Some(8), 0);
         }
-        Sizes::new(
-            self.bytes_min,
-            self.bytes_max,
-            Some(self.step_factor.unwrap_or(8)),
-            0,
-        )
+        Sizes::new(min, max, Some(self.step_factor.unwrap_or(8)), 0)
     }
 
     pub(crate) fn dtypes(&self) -> Vec<DType> {
@@ -319,6 +342,29 @@ impl Arguments {
     pub(crate) fn times_each(&self) -> bool {
         self.per_iteration > 0 || self.test == Test::Latency
     }
+}
+
+/// Without tips that lead nowhere: a flag that is taken for pasted command lines only, or a value where
+/// none can stand.
+fn without_noise(mut error: clap::Error) -> clap::Error {
+    if error.kind() == ErrorKind::UnknownArgument {
+        error.remove(ContextKind::Suggested);
+        let command = Arguments::command();
+        let is_hidden = |name: &str| {
+            let mut hidden = command.get_arguments().filter(|one| one.is_hide_set());
+            hidden.any(|one| {
+                one.get_long()
+                    .is_some_and(|long| name == format!("--{long}"))
+            })
+        };
+        let suggested = error.get(ContextKind::SuggestedArg);
+        if let Some(ContextValue::String(name)) = suggested
+            && is_hidden(name)
+        {
+            error.remove(ContextKind::SuggestedArg);
+        }
+    }
+    error
 }
 
 fn parse_root(text: &str) -> Result<Choice<u32>, String> {

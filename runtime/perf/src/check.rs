@@ -38,8 +38,6 @@ pub(crate) struct Check {
     pub(crate) layout: Layout,
 }
 
-/// Expected elements are made in pieces of this size.
-const PIECE_BYTES: usize = 64 << 10;
 /// What stands in the output before: found again where a call wrote nothing.
 const UNWRITTEN: u8 = 0x5A;
 
@@ -57,9 +55,13 @@ impl Check {
         };
         match is_sender {
             true if self.kind.test.reduces() => {
-                self.data.fill_reduced(Who::Rank(self.rank), 0, into);
+                let who = Who::Rank(self.rank);
+                self.data.reduced(who, 0, self.layout.input).copy_to(into);
             }
-            true => self.data.fill_moved(self.rank, 0, into),
+            true => self
+                .data
+                .moved(self.rank, 0, self.layout.input)
+                .copy_to(into),
             false => {} // nobody may read it
         }
     }
@@ -67,28 +69,19 @@ impl Check {
     /// Wrong elements of this rank's output; one more where something lies behind its end.
     pub(crate) fn count_wrong(&self, output: &Block, offset: usize) -> u64 {
         let size = self.kind.dtype.size_bytes();
-        let piece_elements = PIECE_BYTES / size;
-        let mut expected = vec![0; PIECE_BYTES];
         let mut wrong = u64::from(!output.is_guard_intact());
         for segment in self.segments() {
-            for start in (0..segment.elements).step_by(piece_elements) {
-                let elements = piece_elements.min(segment.elements - start);
-                let expected = &mut expected[..elements * size];
-                match segment.origin {
-                    Origin::Reduced => {
-                        self.data
-                            .fill_reduced(Who::All, segment.first + start, expected);
-                    }
-                    Origin::Moved(source) => {
-                        self.data
-                            .fill_moved(source, segment.first + start, expected);
-                    }
-                }
-                let at = (offset + segment.at + start) * size;
-                let found = output.slice(at, elements * size);
+            let (first, elements) = (segment.first, segment.elements);
+            let expected = match segment.origin {
+                Origin::Reduced => self.data.reduced(Who::All, first, elements),
+                Origin::Moved(source) => self.data.moved(source, first, elements),
+            };
+            let begin = (offset + segment.at) * size;
+            for (at, run) in expected.runs() {
+                let found = output.slice(begin + at, run.len());
                 wrong += match segment.origin {
-                    Origin::Reduced => self.data.count_wrong(found, expected),
-                    Origin::Moved(_) => differing(found, expected, size),
+                    Origin::Reduced => self.data.count_wrong(found, run),
+                    Origin::Moved(_) => differing(found, run, size),
                 };
             }
         }

@@ -58,7 +58,12 @@ pub(crate) fn parse_dtypes(text: &str) -> Result<Choice<DType>, String> {
         .iter()
         .find(|dtype| dtype_name(**dtype) == text || dtype.name() == text);
     found.map(|dtype| Choice::One(*dtype)).ok_or_else(|| {
-        let names: Vec<_> = DType::ALL.iter().map(|dtype| dtype_name(*dtype)).collect();
+        // Each under every name that it is known by.
+        let names = |dtype: &DType| match (dtype_name(*dtype), dtype.name()) {
+            (name, other) if name == other => name.to_owned(),
+            (name, other) => format!("{name} ({other})"),
+        };
+        let names: Vec<String> = DType::ALL.iter().map(names).collect();
         format!(
             "`{text}` is no type; there are {} and all",
             names.join(", ")

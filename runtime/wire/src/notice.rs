@@ -8,7 +8,7 @@ use crate::Descriptor;
 
 #[derive(Clone, PartialEq, Message)]
 pub struct Notice {
-    #[prost(oneof = "NoticeKind", tags = "1, 2, 3, 4, 5, 6, 7, 8")]
+    #[prost(oneof = "NoticeKind", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9")]
     pub kind: Option<NoticeKind>,
 }
 
@@ -30,6 +30,8 @@ pub enum NoticeKind {
     Unfit(Unfit),
     #[prost(message, tag = "8")]
     GaveUp(GaveUp),
+    #[prost(message, tag = "9")]
+    Blames(Blames),
 }
 
 /// The sender has waited for a while in the last of these calls of each communicator, the others came
@@ -148,7 +150,23 @@ pub struct GaveUp {
     pub cause: String,
 }
 
+/// A communicator failed on the sender because of that rank, and the program is told so. For the
+/// launcher alone, which looks for the cause of what follows; agents pass it to no rank.
+#[derive(Clone, PartialEq, Message)]
+pub struct Blames {
+    #[prost(uint32, tag = "1")]
+    pub rank: u32,
+    /// Where that rank called abort: on what, and its reason.
+    #[prost(string, optional, tag = "2")]
+    pub aborted: Option<String>,
+}
+
 impl Notice {
+    pub fn is_for_launcher(payload: &[u8]) -> bool {
+        let decoded = Self::decode(payload);
+        decoded.is_ok_and(|notice| matches!(notice.kind, Some(NoticeKind::Blames(_))))
+    }
+
     pub fn encoded(kind: NoticeKind) -> Vec<u8> {
         Self { kind: Some(kind) }.encode_to_vec()
     }

@@ -12,6 +12,7 @@ use rlaunch_control::v1;
 use rlaunch_control::v1::from_agent::Message as FromAgentMessage;
 use rlaunch_wire::PROTOCOL;
 use rlaunch_wire::limits::{CARD_MAX_BYTES, RANK_MESSAGE_MAX_BYTES};
+use rlaunch_wire::notice::Notice;
 use rlaunch_wire::rank::{
     Broadcast, Hello, Refused, ToAgent, ToAgentMessage, ToRank, ToRankMessage, Welcome,
 };
@@ -193,8 +194,10 @@ impl Session {
                     from: rank,
                     payload: payload.clone(),
                 };
-                self.ranks
-                    .tell_all(&ToRankMessage::Broadcast(local), Some(rank));
+                if !Notice::is_for_launcher(&payload) {
+                    self.ranks
+                        .tell_all(&ToRankMessage::Broadcast(local), Some(rank));
+                }
                 let payload = payload.into();
                 let relayed = v1::Broadcast {
                     from: rank,

@@ -2,6 +2,7 @@
 //!
 //! 1. A rank whose runtime said "I lost peer N" failed because of N, if anything explains N's
 //!    end: a failure of its own, a host that is silent, or its early return.
+//!    The same goes for a peer that called abort: that call is the cause.
 //! 2. Of the others the earliest on the common clock is the cause.
 //! 3. Clocks are known to within half a round trip. Where a process that a signal ended and one
 //!    that returned a code are closer than that, on two hosts, the signal is the cause: a killed
@@ -29,6 +30,9 @@ impl Supervisor {
         let primary: Vec<&Failure> = primary.collect();
         let failure = first(&primary).expect("not every failure can follow from another");
         let (cause, code) = self.describe(failure);
+        if let Some(cause) = self.abort_behind(failure) {
+            return (cause, code);
+        }
         self.explain(failure, code, now).unwrap_or((cause, code))
     }
 
@@ -84,6 +88,21 @@ impl Supervisor {
         })
     }
 
+    /// The call of abort that the failed rank made, or that its peers blame.
+    fn abort_behind(&self, failure: &Failure) -> Option<Cause> {
+        let FailureKind::Exit { rank, .. } = failure.kind else {
+            return None;
+        };
+        let rank = self.root(failure).unwrap_or(rank as usize);
+        let state = &self.ranks[rank];
+        Some(Cause::RankAborted {
+            rank: rank as u32,
+            host: self.hosts[state.host].name.clone(),
+            pid: state.pid,
+            what: state.aborted.clone()?,
+        })
+    }
+
     /// What became of the peer that the failed rank blames, where that is no failure itself.
     fn explain(&self, failure: &Failure, code: u8, now: Duration) -> Option<(Cause, u8)> {
         let peer = self.root(failure)?;
@@ -121,23 +140,7 @@ impl Supervisor {
                 rank,
                 ending,
                 core_dumped,
-            } => {
-                let pid = self.ranks[rank as usize].pid;
-                let code = match ending {
-                    Ending::Code(code) => exit_code::of_exit(code),
-                    Ending::Signal(signal) => exit_code::of_signal(signal),
-                };
-                (
-                    Cause::RankEnded {
-                        rank,
-                        host,
-                        pid,
-                        ending,
-                        core_dumped,
-                    },
-                    code,
-                )
-            }
+            } => self.describe_exit((rank, host), ending, core_dumped),
             FailureKind::Launch {
                 rank,
                 what,
@@ -184,6 +187,31 @@ impl Supervisor {
                 )
             }
         }
+    }
+
+    fn describe_exit(
+        &self,
+        (rank, host): (u32, String),
+        ending: Ending,
+        core_dumped: bool,
+    ) -> (Cause, u8) {
+        let state = &self.ranks[rank as usize];
+        let pid = state.pid;
+        let code = match ending {
+            Ending::Code(code) => exit_code::of_exit(code),
+            Ending::Signal(signal) => exit_code::of_signal(signal),
+        };
+        if state.is_ended_shut_out {
+            return (Cause::RankShutOut { rank, host, pid }, code);
+        }
+        let cause = Cause::RankEnded {
+            rank,
+            host,
+            pid,
+            ending,
+            core_dumped,
+        };
+        (cause, code)
     }
 
     /// Other hosts on which the same could not be started.

@@ -85,7 +85,19 @@ pub enum Event {
         errno: i32,
     },
     /// Rank `rank`'s runtime says that it lost `peer`: secondary to whatever ended `peer`.
-    PeerLost { rank: u32, peer: u32 },
+    PeerLost {
+        rank: u32,
+        peer: u32,
+        /// It finalized in order, but too early.
+        has_left: bool,
+    },
+    /// Rank `rank`'s program is told that a call of its failed because of `peer`.
+    Blamed {
+        rank: u32,
+        peer: u32,
+        /// Where that one called abort: on what, and its reason.
+        aborted: Option<String>,
+    },
     /// A process that could not be ended on the host.
     Leftover {
         host: usize,

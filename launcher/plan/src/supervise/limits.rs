@@ -7,6 +7,8 @@ pub const COLLECT: Duration = Duration::from_millis(300);
 /// After KILL an agent needs up to 5 s to give up on a process in D state and 2 s for the last
 /// output; then it is taken for unresponsive.
 pub const GRACE: Duration = Duration::from_secs(10);
+/// A rank that its peers have shut out has had its time: KILL at once.
+pub(super) const SHUT_OUT_KILL: Duration = Duration::ZERO;
 /// A host silent for so long is named.
 pub const SILENCE_WARNING: Duration = Duration::from_secs(5);
 /// A host silent for so long when something fails elsewhere is suspected: hosts are heard every

@@ -31,6 +31,9 @@ pub struct Supervisor {
     pub(super) job_deadline: Option<Duration>,
     /// When ranks that have not joined are named.
     pub(super) join_warning_at: Option<Duration>,
+    /// When ranks are ended that are left alone and that the others have shut out.
+    pub(super) shut_out_end_at: Option<Duration>,
+    pub(super) has_ended_shut_out: bool,
     pub(super) last_call: Duration,
 }
 
@@ -71,6 +74,8 @@ impl Supervisor {
                 .job_timeout
                 .map(|timeout| now.saturating_add(timeout)),
             join_warning_at: None,
+            shut_out_end_at: None,
+            has_ended_shut_out: false,
             last_call: now,
             settings,
         }
@@ -113,6 +118,10 @@ impl Supervisor {
         if matches!(self.phase, Phase::Collecting { until } if until <= now) {
             self.begin_ending(None, now);
         }
+        if self.shut_out_end_at.is_some_and(|at| at <= now) {
+            self.shut_out_end_at = None;
+            self.end_shut_out();
+        }
         self.check_ending(now);
         self.settle(now);
     }
@@ -135,6 +144,7 @@ impl Supervisor {
             Some(self.last_call + TICK),
             collecting,
             self.job_deadline.filter(|_| running),
+            self.shut_out_end_at,
             self.join_warning_at,
             self.ending_timer(),
             self.silence_timer(),
@@ -164,6 +174,9 @@ impl Supervisor {
     /// Records a failure and tells the peers, unless the job is being ended already.
     pub(super) fn fail(&mut self, failure: Failure, ranks: &[u32], cause: &str, now: Duration) {
         match self.phase {
+            // The last one has no others.
+            Phase::Running
+                if self.goes_on(&failure.kind) && self.ranks.iter().all(RankState::over) => {}
             Phase::Running if self.goes_on(&failure.kind) => {
                 let who = match ranks {
                     [rank] => self.rank_label(*rank as usize),
@@ -214,7 +227,9 @@ impl Supervisor {
             | Event::Exited { rank, .. }
             | Event::Stopped { rank, .. }
             | Event::LaunchFailed { rank, .. } => rank_ok(rank),
-            Event::PeerLost { rank, peer } => rank_ok(rank) && rank_ok(peer),
+            Event::PeerLost { rank, peer, .. } | Event::Blamed { rank, peer, .. } => {
+                rank_ok(rank) && rank_ok(peer)
+            }
             Event::UserSignal { .. } => true,
         }
     }
@@ -231,7 +246,8 @@ impl Supervisor {
             | Event::Exited { rank, .. }
             | Event::Stopped { rank, .. }
             | Event::LaunchFailed { rank, .. }
-            | Event::PeerLost { rank, .. } => Some(self.ranks[rank as usize].host),
+            | Event::PeerLost { rank, .. }
+            | Event::Blamed { rank, .. } => Some(self.ranks[rank as usize].host),
             Event::Clock { .. } | Event::HostLost { .. } | Event::UserSignal { .. } => None,
         }
     }
@@ -274,10 +290,16 @@ impl Supervisor {
             } => {
                 self.launch_failed(rank, what, path, errno, now);
             }
-            Event::PeerLost { rank, peer } => {
-                let rank = &mut self.ranks[rank as usize];
-                rank.blames = rank.blames.or(Some(peer));
-            }
+            Event::PeerLost {
+                rank,
+                peer,
+                has_left,
+            } => self.peer_lost(rank, peer, has_left),
+            Event::Blamed {
+                rank,
+                peer,
+                aborted,
+            } => self.blamed(rank, peer, aborted),
             Event::Leftover {
                 host,
                 pid,
@@ -304,6 +326,7 @@ impl Supervisor {
 
     /// Ends what can be ended: all hosts are through.
     fn settle(&mut self, now: Duration) {
+        self.watch_shut_out(now);
         if !self.is_done() && !self.hosts.iter().any(HostState::connected) {
             self.finish(now);
         }

@@ -59,7 +59,7 @@ impl Supervisor {
             }
             return;
         }
-        let (kind, cause) = if by_us {
+        let (kind, cause) = if by_us && !self.ranks[index].is_ended_shut_out {
             let reason = "ended its ranks without being told to";
             (
                 FailureKind::AgentBroke { rank, reason },
@@ -138,6 +138,19 @@ impl Supervisor {
                 )
             }
         });
+    }
+
+    pub(super) fn peer_lost(&mut self, rank: u32, peer: u32, has_left: bool) {
+        self.blamed(rank, peer, None);
+        self.ranks[peer as usize].is_shut_out |= !has_left;
+    }
+
+    /// The first one that a rank blames stays.
+    pub(super) fn blamed(&mut self, rank: u32, peer: u32, aborted: Option<String>) {
+        let rank = &mut self.ranks[rank as usize];
+        rank.blames = rank.blames.or(Some(peer));
+        let peer = &mut self.ranks[peer as usize];
+        peer.aborted = peer.aborted.take().or(aborted);
     }
 
     pub(super) fn joined(&mut self, rank: u32, now: Duration) {

@@ -41,6 +41,12 @@ pub(super) struct RankState {
     pub(super) left: bool,
     /// The peer that its runtime says it lost.
     pub(super) blames: Option<u32>,
+    /// It called abort: on what, and why, as a peer told.
+    pub(super) aborted: Option<String>,
+    /// Its peers have lost it: what it still does, it does alone.
+    pub(super) is_shut_out: bool,
+    /// It was so to the end, and we ended it.
+    pub(super) is_ended_shut_out: bool,
     /// Its peers were told of its end.
     pub(super) told: bool,
     /// Returned 0 without leaving; peers are told then, unless its leave arrives.
@@ -128,6 +134,9 @@ impl RankState {
             joined: false,
             left: false,
             blames: None,
+            aborted: None,
+            is_shut_out: false,
+            is_ended_shut_out: false,
             told: false,
             tell_at: None,
         }

@@ -84,6 +84,13 @@ fn headline(verdict: &Verdict) -> String {
     }
 }
 
+fn nor_on(hosts: &[String]) -> String {
+    if hosts.is_empty() {
+        return String::new();
+    }
+    format!(" (nor on {})", crate::text::table(hosts.iter().cloned()))
+}
+
 fn cause_line(cause: &Cause) -> String {
     match cause {
         Cause::RankEnded {
@@ -102,10 +109,20 @@ fn cause_line(cause: &Cause) -> String {
                 }
             }
         }
-        Cause::RankLeftEarly { rank, host, pid } => {
-            let label = label(*rank, host, *pid);
-            format!("{label} returned 0 while others still needed it; they failed")
-        }
+        Cause::RankLeftEarly { rank, host, pid } => format!(
+            "{} returned 0 while others still needed it; they failed",
+            label(*rank, host, *pid)
+        ),
+        Cause::RankAborted {
+            rank,
+            host,
+            pid,
+            what,
+        } => format!("{} aborted {}", label(*rank, host, *pid), show(what)),
+        Cause::RankShutOut { rank, host, pid } => format!(
+            "{} did not answer the others, which went on without it; it was ended after them",
+            label(*rank, host, *pid)
+        ),
         Cause::LaunchFailed {
             rank,
             host,
@@ -115,10 +132,7 @@ fn cause_line(cause: &Cause) -> String {
             also,
         } => {
             let path = show(path);
-            let also = match also.as_slice() {
-                [] => String::new(),
-                hosts => format!(" (nor on {})", crate::text::table(hosts.iter().cloned())),
-            };
+            let also = nor_on(also);
             format!(
                 "rank {rank} could not be started on {host}{also}: {what} {path}: {}",
                 error(*errno)
@@ -290,6 +304,10 @@ fn cause_hint(cause: &Cause, silent: bool) -> Option<String> {
         },
         Cause::RankLeftEarly { .. } => {
             "every rank has to make the same calls, and finalize at the end"
+        }
+        Cause::RankAborted { .. } => "the program called abort there, with this reason",
+        Cause::RankShutOut { .. } => {
+            "it was stopped (SIGSTOP, a debugger), or hung: look in the program, and on that host"
         }
         Cause::LaunchFailed { what, .. } => match what.as_str() {
             "directory" => "create it on that host, or choose another with --wdir DIR",

@@ -49,6 +49,33 @@ fn a_calibration_needs_no_test() {
 }
 
 #[test]
+fn latency_begins_with_small_messages() {
+    let sizes = |line: &str| parse(line).unwrap().sizes().collect::<Vec<u64>>();
+    let all = sizes("rperf latency");
+    assert_eq!((all[0], all[1], all.len()), (8, 16, 20));
+    assert_eq!(all.last(), Some(&(4 << 20)));
+    assert_eq!(sizes("rperf latency -b 64 -e 256"), [64, 128, 256]);
+    assert_eq!(sizes("rperf latency -e 4"), [4]);
+    assert_eq!(sizes("rperf latency -b 1K -e 3K -i 1K"), [1024, 2048, 3072]);
+    assert_eq!(sizes("rperf all_reduce"), [32 << 20]);
+}
+
+#[test]
+fn no_tip_leads_nowhere() {
+    for line in [
+        "rperf all_reduce --bogus",
+        "rperf all_reduce --ngpuss 1",
+        "rperf all_reduce x y",
+    ] {
+        let error = parse(line).map(|_| ()).unwrap_err();
+        assert!(!error.contains("tip:"), "{error}");
+        assert!(error.contains("Usage: rperf TEST [OPTIONS]"), "{error}");
+    }
+    let near = parse("rperf all_reduce --jsn").map(|_| ()).unwrap_err();
+    assert!(near.contains("'--json'"), "{near}");
+}
+
+#[test]
 fn says_what_there_is() {
     for (line, word) in [
         ("rperf all_reduce -d quad", "double"),
@@ -64,6 +91,20 @@ fn says_what_there_is() {
         ("rperf all_reduce --plot out.gif", ".svg"),
         ("rperf all_reduce --split 8", "MOD 8"),
         ("rperf latency -m 2", "no single call"),
+        (
+            "rperf all_reduce -n -1",
+            "invalid value '-1' for '--iters <N>'",
+        ),
+        (
+            "rperf all_reduce -w -5",
+            "invalid value '-5' for '--warmup_iters <N>'",
+        ),
+        ("rperf all_reduce -c -1", "'--check <N>'"),
+        (
+            "rperf all_reduce -d float99",
+            "float (float32), double (float64)",
+        ),
+        ("rperf all_reduce --bogus", "unexpected argument '--bogus'"),
     ] {
         let error = parse(line).map(|_| ()).unwrap_err();
         assert!(error.contains(word), "{line}: {error}");

@@ -1,9 +1,11 @@
 //! What ranks contribute to a checked call, and what has to come out: every bit, for every type.
 
 mod format;
+mod pattern;
 mod reduce;
 
 use format::Format;
+pub(crate) use pattern::Pattern;
 use reduce::Draw;
 pub(crate) use reduce::Who;
 use reduce::scalar;
@@ -23,26 +25,32 @@ pub(crate) struct Data {
 
 impl Data {
     /// Elements `first…` of a reduction's input or outcome.
-    pub(crate) fn fill_reduced(&self, who: Who, first: usize, into: &mut [u8]) {
-        let size = self.dtype.size_bytes();
-        for (element, bytes) in (first as u64..).zip(into.chunks_exact_mut(size)) {
-            self.write_reduced(Draw::new(self.seed, element, self.world), who, bytes);
-        }
+    pub(crate) fn reduced(&self, who: Who, first: usize, elements: usize) -> Pattern {
+        Pattern::new(
+            self.dtype.size_bytes(),
+            first,
+            elements,
+            |element, bytes| {
+                let draw = Draw::new(self.seed, element as u64, self.world);
+                self.write_reduced(draw, who, bytes);
+            },
+        )
     }
 
     /// Elements `first…` of what `source` sends where nothing is reduced: random bytes, except that
     /// truth values stay 0 or 1.
-    pub(crate) fn fill_moved(&self, source: u32, first: usize, into: &mut [u8]) {
+    pub(crate) fn moved(&self, source: u32, first: usize, elements: usize) -> Pattern {
         let mask = if self.dtype == DType::Bool { 1 } else { 0xFF };
         let base = reduce::mix(self.seed ^ (u64::from(source) << 32));
-        let first_byte = first * self.dtype.size_bytes();
-        let mut word = [0; 8];
-        for (at, byte) in (first_byte..).zip(into.iter_mut()) {
-            if at.is_multiple_of(8) || at == first_byte {
-                word = reduce::mix(base ^ (at / 8) as u64).to_le_bytes();
+        let size = self.dtype.size_bytes();
+        Pattern::new(size, first, elements, |element, bytes| {
+            for (word, part) in (0_u64..).zip(bytes.chunks_mut(8)) {
+                let random = reduce::mix(base ^ ((element as u64) << 1 | word)).to_le_bytes();
+                for (byte, random) in part.iter_mut().zip(random) {
+                    *byte = random & mask;
+                }
             }
-            *byte = word[at % 8] & mask;
-        }
+        })
     }
 
     /// How many elements of a reduction's outcome are wrong.

@@ -111,7 +111,9 @@ fn integers(dtype: DType, op: Op, a: &[u8], b: &[u8]) -> u64 {
 fn taken(data: &Data, rank: u32) -> Vec<u8> {
     let size = data.dtype.size_bytes();
     let mut bytes = vec![0; size * ELEMENTS];
-    data.fill_reduced(Who::Rank(rank), 5, &mut bytes);
+    let elements = bytes.len() / data.dtype.size_bytes();
+    data.reduced(Who::Rank(rank), 5, elements)
+        .copy_to(&mut bytes);
     for element in bytes.chunks_exact_mut(size) {
         match (data.op, Format::of(data.dtype)) {
             (Op::PremulSum, None) => write(word(element).wrapping_mul(scalar(rank)), element),
@@ -164,7 +166,8 @@ fn outcomes_are_those_of_a_loop_in_either_order() {
             };
             let size = dtype.size_bytes();
             let mut expected = vec![0; size * ELEMENTS];
-            data.fill_reduced(Who::All, 5, &mut expected);
+            let elements = expected.len() / data.dtype.size_bytes();
+            data.reduced(Who::All, 5, elements).copy_to(&mut expected);
             let parts: Vec<_> = (0..world).map(|rank| taken(&data, rank)).collect();
             for element in 0..ELEMENTS {
                 let at = element * size..(element + 1) * size;
@@ -202,7 +205,9 @@ fn ranks_elements_and_seeds_differ() {
                 seed,
             };
             let mut bytes = vec![0; dtype.size_bytes() * 64];
-            data.fill_reduced(Who::Rank(rank), 0, &mut bytes);
+            let elements = bytes.len() / data.dtype.size_bytes();
+            data.reduced(Who::Rank(rank), 0, elements)
+                .copy_to(&mut bytes);
             bytes
         };
         assert_ne!(fill(0, 1), fill(1, 1), "{op} of {dtype}");
@@ -219,12 +224,15 @@ fn moved_bytes_are_the_same_wherever_the_part_begins() {
         seed: 9,
     };
     let mut whole = [0; 100];
-    data.fill_moved(1, 0, &mut whole);
+    let elements = whole.len() / data.dtype.size_bytes();
+    data.moved(1, 0, elements).copy_to(&mut whole);
     let mut part = [0; 40];
-    data.fill_moved(1, 13, &mut part);
+    let elements = part.len() / data.dtype.size_bytes();
+    data.moved(1, 13, elements).copy_to(&mut part);
     assert_eq!(part, whole[13..53]);
     let mut other = [0; 100];
-    data.fill_moved(0, 0, &mut other);
+    let elements = other.len() / data.dtype.size_bytes();
+    data.moved(0, 0, elements).copy_to(&mut other);
     assert_ne!(whole, other);
 }
 
@@ -238,7 +246,8 @@ fn a_wrong_element_is_found_and_counted() {
             seed: 1,
         };
         let mut expected = vec![0; dtype.size_bytes() * 8];
-        data.fill_reduced(Who::All, 0, &mut expected);
+        let elements = expected.len() / data.dtype.size_bytes();
+        data.reduced(Who::All, 0, elements).copy_to(&mut expected);
         let mut found = expected.clone();
         let at = dtype.size_bytes() * 3;
         // The highest bit below the sign: far from any tolerance.

@@ -50,7 +50,8 @@ pub(crate) enum PlotError {
 
 /// Reads the command line behind `rperf plot`.
 pub(crate) fn run() -> Result<(), Failure> {
-    let words = std::env::args_os().skip(1);
+    // So that usage and errors say how it is called.
+    let words = std::iter::once("rperf plot".into()).chain(std::env::args_os().skip(2));
     let arguments = PlotArguments::parse_from(words);
     check_name(&arguments.output).map_err(Failure::Argument)?;
     let mut documents = Vec::new();

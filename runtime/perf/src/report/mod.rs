@@ -196,13 +196,10 @@ impl<'a> Report<'a> {
 
 fn config(arguments: &Arguments) -> Config {
     Config {
-        bytes_min: arguments.bytes_min,
-        bytes_max: arguments.bytes_max,
-        step_factor: arguments.step_factor,
-        step_bytes: arguments
-            .step_factor
-            .is_none()
-            .then_some(arguments.step_bytes),
+        bytes_min: arguments.bytes().0,
+        bytes_max: arguments.bytes().1,
+        step_factor: arguments.factor(),
+        step_bytes: arguments.factor().is_none().then_some(arguments.step_bytes),
         iterations: arguments.iterations,
         warmups: arguments.warmups,
         aggregated: arguments.aggregated,

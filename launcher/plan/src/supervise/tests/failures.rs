@@ -164,9 +164,17 @@ fn a_killed_rank_comes_before_its_victims() {
 #[test]
 fn who_lost_a_peer_is_no_cause() {
     let mut job = Job::running();
-    job.event(Event::PeerLost { rank: 0, peer: 1 });
+    job.event(Event::PeerLost {
+        rank: 0,
+        peer: 1,
+        has_left: false,
+    });
     job.exit(0, Ending::Code(1));
-    job.event(Event::PeerLost { rank: 1, peer: 3 });
+    job.event(Event::PeerLost {
+        rank: 1,
+        peer: 3,
+        has_left: false,
+    });
     job.now = ms(50);
     job.exit(1, Ending::Code(1));
     job.now = ms(250);
@@ -178,9 +186,21 @@ fn who_lost_a_peer_is_no_cause() {
 #[test]
 fn ranks_that_blame_each_other_are_taken_by_time() {
     let mut job = Job::running();
-    job.event(Event::PeerLost { rank: 0, peer: 1 });
-    job.event(Event::PeerLost { rank: 1, peer: 0 });
-    job.event(Event::PeerLost { rank: 2, peer: 2 });
+    job.event(Event::PeerLost {
+        rank: 0,
+        peer: 1,
+        has_left: false,
+    });
+    job.event(Event::PeerLost {
+        rank: 1,
+        peer: 0,
+        has_left: false,
+    });
+    job.event(Event::PeerLost {
+        rank: 2,
+        peer: 2,
+        has_left: false,
+    });
     job.exit(1, Ending::Code(4));
     job.now = ms(10);
     job.exit(0, Ending::Code(6));
@@ -193,7 +213,11 @@ fn ranks_that_blame_each_other_are_taken_by_time() {
 #[test]
 fn a_peer_that_lives_is_no_cause() {
     let mut job = Job::running();
-    job.event(Event::PeerLost { rank: 0, peer: 3 });
+    job.event(Event::PeerLost {
+        rank: 0,
+        peer: 3,
+        has_left: false,
+    });
     job.exit(0, Ending::Code(9));
     job.finish(0);
     job.wait(ms(400));
@@ -333,7 +357,11 @@ fn numbers_that_the_job_does_not_have_are_ignored() {
     let mut job = Job::running();
     job.exit(4, Ending::Code(1));
     job.finish(2);
-    job.event(Event::PeerLost { rank: 0, peer: 9 });
+    job.event(Event::PeerLost {
+        rank: 0,
+        peer: 9,
+        has_left: false,
+    });
     job.event(Event::Clock {
         host: 7,
         offset_us: 0,

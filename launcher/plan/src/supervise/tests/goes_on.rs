@@ -81,3 +81,72 @@ fn a_signal_of_the_user_ends_it_as_ever() {
     job.finish_all();
     assert_eq!(job.blamed(), (Some(0), 1));
 }
+
+/// A stopped rank that a shrink went on without: nobody wakes it.
+#[test]
+fn a_rank_that_was_shut_out_and_is_left_alone_is_ended() {
+    let mut job = running(&[2, 1]);
+    let lost = |peer, has_left| Event::PeerLost {
+        rank: 0,
+        peer,
+        has_left,
+    };
+    job.event(lost(2, false));
+    job.exit(0, Ending::Code(0));
+    job.wait(ms(60_000));
+    assert!(job.warnings().is_empty(), "rank 1 goes on");
+    job.exit(1, Ending::Code(0));
+    assert!(job.warnings()[0].starts_with("rank 2 did not answer the others"));
+    job.wait(ms(69_999));
+    assert!(job.terminates().is_empty());
+    job.wait(ms(70_000));
+    assert_eq!(job.terminates(), [(vec![1], Duration::ZERO)]);
+    job.wait(ms(90_000));
+    assert_eq!((job.terminates().len(), job.warnings().len()), (1, 1));
+    let by_us = Event::Exited {
+        rank: 2,
+        ending: KILL,
+        core_dumped: false,
+        by_us: true,
+        host_time_us: 80_000_000,
+    };
+    job.event(by_us);
+    job.finish_all();
+    assert_eq!(job.blamed(), (Some(2), 137));
+    assert!(matches!(job.cause(), Cause::RankShutOut { .. }));
+    let text = job.verdict().render();
+    assert!(
+        text.contains("rank 2 on n1 (pid 1002) did not answer the others"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_rank_that_left_in_order_is_never_shut_out() {
+    let mut job = running(&[2]);
+    job.event(Event::PeerLost {
+        rank: 0,
+        peer: 1,
+        has_left: true,
+    });
+    job.exit(0, Ending::Code(1));
+    job.wait(ms(60_000));
+    assert!(job.terminates().is_empty());
+}
+
+/// It came back by itself and ended.
+#[test]
+fn a_rank_that_ends_meanwhile_is_not_ended() {
+    let mut job = running(&[2]);
+    job.event(Event::PeerLost {
+        rank: 0,
+        peer: 1,
+        has_left: false,
+    });
+    job.exit(0, Ending::Code(0));
+    job.wait(ms(5_000));
+    job.exit(1, Ending::Code(1));
+    job.finish_all();
+    assert_eq!(job.blamed(), (Some(1), 1));
+    assert!(job.terminates().is_empty());
+}

@@ -40,6 +40,7 @@ impl Random {
             13 => Event::PeerLost {
                 rank,
                 peer: self.below(ranks) as u32,
+                has_left: self.below(2) == 0,
             },
             14 => Event::Clock {
                 host,

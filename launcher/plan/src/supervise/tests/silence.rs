@@ -197,7 +197,11 @@ fn a_silent_host_is_suspected_when_others_fail() {
 
     let mut job = Job::running();
     job.wait_without(ms(3_100), &[1]);
-    job.event(Event::PeerLost { rank: 0, peer: 2 });
+    job.event(Event::PeerLost {
+        rank: 0,
+        peer: 2,
+        has_left: false,
+    });
     job.exit(0, Ending::Code(1));
     job.wait_without(ms(3_400), &[1]);
     job.exit(1, Ending::Signal(15));

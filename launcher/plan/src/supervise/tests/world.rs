@@ -31,7 +31,11 @@ fn a_rank_that_returns_without_finalize_has_failed_its_peers() {
         "it returned 0: the job goes on as long as it can"
     );
     // Its peer says whom it lost, and fails.
-    job.event(Event::PeerLost { rank: 2, peer: 1 });
+    job.event(Event::PeerLost {
+        rank: 2,
+        peer: 1,
+        has_left: false,
+    });
     job.exit(2, Ending::Code(8));
     job.wait(ms(1_300));
     job.exit(0, Ending::Signal(15));
@@ -77,4 +81,63 @@ fn ranks_that_do_not_join_are_named() {
     let mut job = joined();
     job.wait(ms(40_000));
     assert!(job.warnings().is_empty());
+}
+
+fn blamed(rank: u32, peer: u32, aborted: Option<&str>) -> Event {
+    Event::Blamed {
+        rank,
+        peer,
+        aborted: aborted.map(String::from),
+    }
+}
+
+/// The first that returns a failure is only the first to hear of it.
+#[test]
+fn an_abort_is_the_cause_however_the_ranks_end() {
+    for aborter in [None, Some(Ending::Code(0)), Some(Ending::Code(3))] {
+        let mut job = joined();
+        for rank in [0, 2, 3] {
+            job.event(blamed(rank, 1, Some("the world: loss is NaN")));
+            job.exit(rank, Ending::Code(1));
+        }
+        if let Some(ending) = aborter {
+            job.exit(1, ending);
+        }
+        job.wait(ms(1_000));
+        if aborter.is_none() {
+            job.exit(1, Ending::Signal(15));
+        }
+        job.finish_all();
+        let code = if aborter == Some(Ending::Code(3)) {
+            3
+        } else {
+            1
+        };
+        assert_eq!(job.blamed(), (Some(1), code));
+        let text = job.verdict().render();
+        assert!(
+            text.contains("rank 1 on n0 (pid 1001) aborted the world: loss is NaN"),
+            "{text}"
+        );
+    }
+}
+
+/// os._exit(0), or a finalize that comes too early.
+#[test]
+fn who_returned_0_and_is_blamed_is_the_cause() {
+    for leaves in [false, true] {
+        let mut job = joined();
+        if leaves {
+            job.event(Event::Left { rank: 1 });
+        }
+        job.exit(1, Ending::Code(0));
+        for rank in [0, 2, 3] {
+            job.event(blamed(rank, 1, None));
+            job.exit(rank, Ending::Code(1));
+        }
+        job.wait(ms(1_000));
+        job.finish_all();
+        assert_eq!(job.blamed(), (Some(1), 1));
+        assert!(matches!(job.cause(), Cause::RankLeftEarly { .. }));
+    }
 }
