@@ -85,6 +85,29 @@ class Point(unittest.TestCase):
             with self.subTest(ranks=size):
                 assert_all_well(self, run_ranks(size, program))
 
+    def test_a_message_that_nobody_receives_is_told(self):
+        program = """
+            rl.init()
+            if rl.rank() == 0:
+                for length in lengths:
+                    rl.send(np.ones(length), 1, tag=7)
+            rl.barrier()
+            time.sleep(0.1 * rl.rank())
+            finish()
+        """
+        for lengths, finish in (("[3]", "rl.finalize"), ("[3, 4, 5, 6, 7, 8]", "sys.exit")):
+            for transport in ("shm", "tcp"):
+                named = program.replace("lengths", lengths).replace("finish", finish)
+                ended = run_ranks(2, named, RLAUNCH_TRANSPORT=transport)
+                assert_all_well(self, ended)
+                self.assertEqual(ended[0].errors, "")
+                text = ended[1].errors
+                self.assertEqual(text.count("has not received"), 1, text)
+                self.assertIn("rank 1 (host", text)
+                self.assertIn("send #0 of 3 float64 from rank 0 (host", text)
+                self.assertIn("tag 7", text)
+                self.assertEqual("; 2 more" in text, len(lengths) > 3, text)
+
     def test_arrays(self):
         self.everywhere(POINT)
 

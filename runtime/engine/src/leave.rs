@@ -63,6 +63,9 @@ impl Core {
         let found = found.or_else(|| self.differences_since(&known));
         self.ending.late = found.or_else(|| self.missed_call());
         let result = self.last_failure().map_or(Ok(()), Err);
+        if result.is_ok() {
+            self.tell_unreceived();
+        }
         self.end_all(&Error::Finalized);
         if let Some(neighbours) = &self.neighbours {
             neighbours.arena.set_state(

@@ -87,6 +87,11 @@ impl<R: PartialEq, M> Matching<R, M> {
         self.kept.remove(index).map(|(_, message)| message)
     }
 
+    /// What no receive has asked for, oldest first.
+    pub(crate) fn kept(&self) -> impl Iterator<Item = &(Envelope, M)> {
+        self.kept.iter()
+    }
+
     /// Everything kept, oldest first; for the end of a communicator.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = (Envelope, M)> {
         self.kept.drain(..)

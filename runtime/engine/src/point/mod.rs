@@ -25,6 +25,7 @@
 //! | `own` | messages to this rank itself |
 //! | `wait` | waiting for operations, and for messages to probe |
 //! | `group`, `typed` | the calls |
+//! | `unreceived` | what is told of messages that nobody took |
 
 mod arrive;
 mod group;
@@ -34,6 +35,7 @@ mod own;
 mod receive;
 mod send;
 mod typed;
+mod unreceived;
 mod wait;
 
 use std::collections::VecDeque;
@@ -112,6 +114,16 @@ enum Kept {
     OwnCopy(Header, Vec<u64>),
     /// From this rank: the bytes lie in the send's buffer.
     Own(Header, OperationId),
+}
+
+impl Kept {
+    fn header(&self) -> &Header {
+        let (Self::Eager(header, _)
+        | Self::Request(header)
+        | Self::OwnCopy(header, _)
+        | Self::Own(header, _)) = self;
+        header
+    }
 }
 
 /// Point to point with one peer.

@@ -6,7 +6,6 @@ use std::time::Instant;
 use rlaunch_transport::Progress;
 use rlaunch_wire::{Collective, DType, Descriptor};
 
-use super::Kept;
 use super::matching::Pattern;
 use super::operation::{OperationId, Stage, Started};
 use crate::Error;
@@ -189,13 +188,7 @@ impl Core {
     /// The oldest message that matches, if it has arrived.
     pub(crate) fn probe(&mut self, communicator: u32, pattern: Pattern) -> Option<Status> {
         let (envelope, message) = self.points.context(communicator).look(pattern)?;
-        let source = envelope.source;
-        let header = match message {
-            Kept::Eager(header, _)
-            | Kept::Request(header)
-            | Kept::OwnCopy(header, _)
-            | Kept::Own(header, _) => *header,
-        };
+        let (source, header) = (envelope.source, *message.header());
         Some(self.status(source, &header))
     }
 
