@@ -8,8 +8,8 @@ use rlaunch_schedule::{Selector, Spec};
 use rlaunch_transport::shm::{Arena, Doorbell};
 use rlaunch_transport::tcp::TcpEndpoint;
 use rlaunch_transport::{Connection, ConnectionError, Header, Outgoing};
-use rlaunch_wire::notice::{Blames, Failed, Notice, NoticeKind};
-use rlaunch_wire::{CommunicatorName, Descriptor};
+use rlaunch_wire::Descriptor;
+use rlaunch_wire::notice::{Failed, Notice, NoticeKind};
 
 use crate::active::Active;
 use crate::control::{ControlLink, Event};
@@ -276,7 +276,7 @@ impl Core {
             && group.poison.is_none()
         {
             self.logbook.print_after(&error);
-            let blames = blame(&error).filter(|blames| blames.rank != self.rank);
+            let blames = error.blames().filter(|blames| blames.rank != self.rank);
             group.poison = Some(error);
             self.failed_now.push(key);
             if let Some(blames) = blames.filter(|_| !self.ending.has_blamed) {
@@ -328,26 +328,6 @@ impl Core {
             let cause = self.peers[*rank as usize].failure.as_ref()?;
             Some(cause.error(self.identity(*rank), "no call".into(), Others::none()))
         })
-    }
-
-    /// This rank's call against another's; the lower rank stands first in the message.
-    pub(crate) fn mismatch(&self, mine: Descriptor, peer: u32, theirs: Descriptor) -> Error {
-        let mine = (self.identity(self.rank), Box::new(mine));
-        let theirs = (self.identity(peer), Box::new(theirs));
-        let is_lower = self.rank < peer;
-        let (lower, higher) = if is_lower {
-            (mine, theirs)
-        } else {
-            (theirs, mine)
-        };
-        let ((left_rank, left), (right_rank, right)) = (lower, higher);
-        Error::Mismatch {
-            left_rank,
-            left,
-            right_rank,
-            right,
-            detail: String::new(),
-        }
     }
 
     /// What a broken connection means, for this call and for all communicators with that peer.
@@ -456,25 +436,4 @@ impl Core {
         self.plans.insert(key, Arc::clone(&plan));
         plan
     }
-}
-
-/// Because of whom it is.
-fn blame(error: &Error) -> Option<Blames> {
-    let (peer, aborted) = match error {
-        Error::PeerFailed { peer, .. } | Error::PeerLeft { peer, .. } => (peer, None),
-        Error::Aborted {
-            by,
-            communicator,
-            reason,
-            ..
-        } => {
-            let name = CommunicatorName(*communicator);
-            (by, Some(format!("{name}: {reason}")))
-        }
-        _ => return None,
-    };
-    Some(Blames {
-        rank: peer.rank,
-        aborted,
-    })
 }

@@ -2,6 +2,7 @@
 
 use std::{fmt, time::Duration};
 
+use rlaunch_wire::notice::Blames;
 use rlaunch_wire::{CommunicatorName, Descriptor};
 
 use crate::failure::{Doing, Others};
@@ -250,6 +251,27 @@ impl fmt::Display for Bound {
 }
 
 impl Error {
+    /// Because of which rank it is, for the launcher.
+    pub(crate) fn blames(&self) -> Option<Blames> {
+        let (peer, aborted) = match self {
+            Self::PeerFailed { peer, .. } | Self::PeerLeft { peer, .. } => (peer, None),
+            Self::Aborted {
+                by,
+                communicator,
+                reason,
+                ..
+            } => {
+                let name = CommunicatorName(*communicator);
+                (by, Some(format!("{name}: {reason}")))
+            }
+            _ => return None,
+        };
+        Some(Blames {
+            rank: peer.rank,
+            aborted,
+        })
+    }
+
     /// What the other ranks of the communicator were doing, where the error is about it.
     pub fn others(&self) -> Option<&Others> {
         match self {

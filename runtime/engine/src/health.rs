@@ -7,11 +7,11 @@ use rlaunch_transport::shm::State;
 use rlaunch_wire::rank::PeerFailed;
 use rlaunch_wire::{Collective, DType, Descriptor};
 
-use crate::Rank;
 use crate::core::{Cause, Core};
 use crate::driver::ANNOUNCE_AFTER;
 use crate::failure::Departure;
 use crate::framed::poll_descriptors;
+use crate::{Error, Rank};
 
 /// When to look, and at whom.
 #[derive(Debug)]
@@ -228,6 +228,26 @@ impl Core {
         awaited.sort_unstable();
         awaited.dedup();
         awaited
+    }
+
+    /// This rank's call against another's; the lower rank stands first in the message.
+    pub(crate) fn mismatch(&self, mine: Descriptor, peer: u32, theirs: Descriptor) -> Error {
+        let mine = (self.identity(self.rank), Box::new(mine));
+        let theirs = (self.identity(peer), Box::new(theirs));
+        let is_lower = self.rank < peer;
+        let (lower, higher) = if is_lower {
+            (mine, theirs)
+        } else {
+            (theirs, mine)
+        };
+        let ((left_rank, left), (right_rank, right)) = (lower, higher);
+        Error::Mismatch {
+            left_rank,
+            left,
+            right_rank,
+            right,
+            detail: String::new(),
+        }
     }
 
     /// Compares what others wait in with this rank's calls of the same number.
