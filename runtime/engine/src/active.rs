@@ -103,6 +103,7 @@ impl Core {
             }
         };
         let slot = self.record_begin(key, operation.as_ref());
+        self.record_wait(key, slot);
         self.active.push(Active {
             slot,
             key,
@@ -152,7 +153,7 @@ impl Core {
     fn end(&mut self, at: usize, mut operation: Box<dyn Operation>, error: Option<Error>) {
         operation.end(self);
         let active = self.active.swap_remove(at);
-        self.record_end(active.key, active.slot, error.is_none());
+        self.record_end(active.key, active.slot, error.is_none(), true);
         let result = match error {
             None => Ok(operation.status()),
             Some(error) => Err(self.failure_of(active.key, error)),
@@ -293,7 +294,7 @@ impl Core {
                 operation.end(self);
             }
             let active = self.active.swap_remove(at);
-            self.record_end(active.key, active.slot, false);
+            self.record_end(active.key, active.slot, false, true);
             active.completion.complete(Err(error.clone()));
         }
         for key in self.groups.keys() {

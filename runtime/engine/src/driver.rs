@@ -12,6 +12,7 @@ use rlaunch_transport::Progress;
 use crate::Error;
 use crate::core::{Cause, Core};
 use crate::engine::Engine;
+use crate::failure::Slot;
 use crate::framed::poll_descriptors;
 use crate::group::GroupKey;
 use crate::interrupt::is_interrupted;
@@ -41,6 +42,8 @@ pub(crate) struct Turn {
     is_announced: bool,
     /// It has waited long enough for the others to be told in what.
     has_looked: bool,
+    /// Of the own operation, in the flight recorder.
+    slot: Option<Slot>,
     next_interrupt: Option<Instant>,
     /// Works for others only: leaves as soon as somebody else would drive.
     is_background: bool,
@@ -59,8 +62,10 @@ impl Turn {
 impl Engine {
     /// Polls `own` until it is done or fails, and everything else meanwhile.
     pub(crate) fn drive_own(&self, core: &mut Core, own: &mut Own<'_>) -> Result<(), Error> {
-        let mut turn = Turn::default();
-        let slot = core.record_begin(own.key, own.operation);
+        let mut turn = Turn {
+            slot: core.record_begin(own.key, own.operation),
+            ..Turn::default()
+        };
         let result = loop {
             match own.operation.poll(core) {
                 Ok(Progress::Done) => break Ok(()),
@@ -85,7 +90,7 @@ impl Engine {
             }
         };
         own.operation.end(core);
-        core.record_end(own.key, slot, result.is_ok());
+        core.record_end(own.key, turn.slot, result.is_ok(), turn.has_looked);
         if turn.has_looked
             && let Some(group) = core.groups.get_mut(own.key)
         {
@@ -146,6 +151,11 @@ impl Engine {
         now: Instant,
     ) -> Result<(), Error> {
         let begun = *turn.begun.get_or_insert(now);
+        if !turn.has_looked
+            && let Some(own) = &own
+        {
+            core.record_wait(own.key, turn.slot);
+        }
         turn.has_looked = true;
         if core.watch.is_due(now) {
             core.look_around(own.as_deref(), turn, now, begun)?;

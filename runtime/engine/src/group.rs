@@ -1,12 +1,13 @@
 //! What one rank keeps of each communicator.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rlaunch_schedule::{Hosts, Shape};
 use rlaunch_transport::shm::Team;
 use rlaunch_wire::{Collective, DType, Descriptor, Op};
+use rustc_hash::FxHashMap;
 
 use crate::Error;
 use crate::core::Core;
@@ -169,7 +170,7 @@ impl Group {
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
     slots: Vec<Option<Group>>,
-    by_id: HashMap<u32, GroupKey>,
+    by_id: FxHashMap<u32, GroupKey>,
     failed: VecDeque<u32>,
     reserved: u16,
 }

@@ -10,6 +10,7 @@ use rlaunch_wire::{Collective, DType, Descriptor};
 use crate::core::{Cause, Core};
 use crate::driver::ANNOUNCE_AFTER;
 use crate::failure::Departure;
+use crate::failure::clock::coarse_now;
 use crate::framed::poll_descriptors;
 use crate::{Error, Rank};
 
@@ -17,7 +18,8 @@ use crate::{Error, Rank};
 #[derive(Debug)]
 pub(crate) struct Watch {
     next_look: Instant,
-    next_look_coarse_ms: u64,
+    next_look_coarse: u64,
+    calls: u32,
     /// Processes of neighbours, by rank. Readable once ended.
     pub(crate) processes: Vec<(u32, OwnedFd)>,
     /// The control link leads to rank 0, not to an agent.
@@ -32,13 +34,15 @@ pub(crate) struct Watch {
 /// Between two looks inside a wait; a system call each.
 const LOOK_PERIOD: Duration = Duration::from_millis(1);
 /// Between two looks at the start of calls that never wait.
-const LOOK_PERIOD_COARSE_MS: u64 = 8;
+const LOOK_PERIOD_COARSE_NS: u64 = 8_000_000;
+const CALLS_PER_CLOCK: u32 = 8;
 
 impl Watch {
     pub(crate) fn new(processes: Vec<(u32, OwnedFd)>, is_leader_link: bool) -> Self {
         Self {
             next_look: Instant::now(),
-            next_look_coarse_ms: 0,
+            next_look_coarse: 0,
+            calls: 0,
             processes,
             is_leader_link,
             someone_waits: false,
@@ -51,26 +55,21 @@ impl Watch {
         now >= self.next_look
     }
 
-    /// By a clock that costs next to nothing.
+    /// At the start of a call: by a clock that costs little, and not at each.
+    #[inline]
     pub(crate) fn is_due_coarse(&mut self) -> bool {
-        let now = coarse_ms();
-        if now < self.next_look_coarse_ms {
+        self.calls = self.calls.wrapping_add(1);
+        self.calls.is_multiple_of(CALLS_PER_CLOCK) && self.is_due_by_clock()
+    }
+
+    fn is_due_by_clock(&mut self) -> bool {
+        let now = coarse_now();
+        if now < self.next_look_coarse {
             return false;
         }
-        self.next_look_coarse_ms = now + LOOK_PERIOD_COARSE_MS;
+        self.next_look_coarse = now + LOOK_PERIOD_COARSE_NS;
         true
     }
-}
-
-fn coarse_ms() -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the kernel writes one timespec. It can't fail for this clock; zero would only mean
-    // that the next look is late.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &raw mut time) };
-    time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000
 }
 
 impl Core {

@@ -3,7 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `shared` | what of a communicator can be reached while a call holds the engine: abort, recorder |
-//! | `recorder`, `ticks` | the last operations, with times |
+//! | `recorder`, `clock` | the last operations, with times |
 //! | `note` | its entries, as operations begin and end |
 //! | `dump` | printing them: by a signal, or on an error |
 //! | `others`, `ask` | what the others were doing, for errors, and how they tell it |
@@ -13,6 +13,7 @@
 
 mod agreement;
 mod ask;
+pub(crate) mod clock;
 mod dump;
 pub(crate) mod fork;
 mod note;
@@ -20,7 +21,6 @@ mod others;
 mod recorder;
 mod shared;
 mod shrink;
-mod ticks;
 
 pub(crate) use ask::Departure;
 pub(crate) use dump::Logbook;

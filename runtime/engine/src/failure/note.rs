@@ -15,23 +15,38 @@ impl Core {
         Some(recorder.begin(&operation.call(), operation.about()))
     }
 
-    #[inline]
-    pub(crate) fn record_end(&self, key: GroupKey, slot: Option<Slot>, is_ok: bool) {
+    /// It has to wait.
+    pub(crate) fn record_wait(&self, key: GroupKey, slot: Option<Slot>) {
         if let (Some(group), Some(slot)) = (self.groups.get(key), slot) {
-            group.shared.recorder.end(slot, is_ok);
+            group.shared.recorder.wait(slot);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn record_end(
+        &self,
+        key: GroupKey,
+        slot: Option<Slot>,
+        is_ok: bool,
+        has_waited: bool,
+    ) {
+        if let (Some(group), Some(slot)) = (self.groups.get(key), slot) {
+            group.shared.recorder.end(slot, is_ok, has_waited);
         }
     }
 
     /// Of an operation that nobody waits for in a call.
     pub(crate) fn record_start(&self, call: &Descriptor, about: About) -> Option<Slot> {
         let key = self.groups.find(call.communicator)?;
-        let group = self.groups.get(key)?;
-        Some(group.shared.recorder.begin(call, about))
+        let recorder = &self.groups.get(key)?.shared.recorder;
+        let slot = recorder.begin(call, about);
+        recorder.wait(slot);
+        Some(slot)
     }
 
     pub(crate) fn record_finish(&self, communicator: u32, slot: Option<Slot>, is_ok: bool) {
         if let Some(key) = self.groups.find(communicator) {
-            self.record_end(key, slot, is_ok);
+            self.record_end(key, slot, is_ok, true);
         }
     }
 }

@@ -3,6 +3,9 @@
 //! One writer at a time (whoever holds the engine's lock) and any readers, which take no lock: a
 //! dump must come out while a call hangs. Each entry carries a version that is odd while it is
 //! written; a reader that sees it change looks again, and after a few times leaves the entry out.
+//!
+//! A call that is over before its wait looks at a clock begins by the coarse one, up to 4 ms early, and
+//! took no time; the begin of a longer one is put right at that look, a few microseconds late.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -10,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use rlaunch_wire::Descriptor;
 
-use super::ticks::{Clock, ticks};
+use super::clock::{at, coarse_now, exact_now};
 
 /// Operations remembered for each communicator.
 pub(crate) const OPERATIONS: usize = 64;
@@ -23,7 +26,7 @@ pub(crate) struct Recorder {
     entries: Box<[Entry]>,
     /// Operations ever begun.
     begun: AtomicU64,
-    clock: Clock,
+    epoch: u64,
 }
 
 /// Names an operation for its end.
@@ -69,7 +72,7 @@ pub struct OperationRecord {
     pub state: OperationState,
     /// Since the world was made.
     pub begun: Duration,
-    /// How long it took, or has been running by now.
+    /// How long it took, or has been running by now; 0 if it had to wait for nobody.
     pub took: Duration,
 }
 
@@ -86,7 +89,7 @@ impl Recorder {
         Self {
             entries: (0..OPERATIONS).map(|_| Entry::default()).collect(),
             begun: AtomicU64::new(0),
-            clock: Clock::new(epoch),
+            epoch: at(epoch),
         }
     }
 
@@ -103,16 +106,26 @@ impl Recorder {
         }
         words[PEER_AND_TAG] = peer_and_tag;
         words[BYTES] = about.bytes;
-        words[BEGUN_AT] = ticks();
+        words[BEGUN_AT] = coarse_now();
         self.entry(number).write(&words);
         self.begun.store(number + 1, Ordering::Release);
         Slot(number)
     }
 
-    /// One writer at a time. An operation that was overwritten meanwhile is left alone.
+    /// The operation waits: it has begun about now.
+    pub(crate) fn wait(&self, slot: Slot) {
+        if self.remembers(slot) {
+            let now = exact_now();
+            let entry = self.entry(slot.0);
+            entry.change(|words| words[BEGUN_AT].store(now, Ordering::Relaxed));
+        }
+    }
+
+    /// One writer at a time. An operation that was overwritten meanwhile is left alone. `has_waited`:
+    /// its begin was put right.
     #[inline]
-    pub(crate) fn end(&self, slot: Slot, is_ok: bool) {
-        if self.begun.load(Ordering::Relaxed) - slot.0 > OPERATIONS as u64 {
+    pub(crate) fn end(&self, slot: Slot, is_ok: bool, has_waited: bool) {
+        if !self.remembers(slot) {
             return;
         }
         let state = if is_ok {
@@ -120,18 +133,24 @@ impl Recorder {
         } else {
             OperationState::Failed
         };
-        let entry = self.entry(slot.0);
-        entry.change(|words| {
-            words[ENDED_AT].store(ticks(), Ordering::Relaxed);
+        let ended_at = has_waited.then(exact_now);
+        self.entry(slot.0).change(|words| {
+            let ended_at = ended_at.unwrap_or_else(|| words[BEGUN_AT].load(Ordering::Relaxed));
+            words[ENDED_AT].store(ended_at, Ordering::Relaxed);
             words[STATE].store(state as u64, Ordering::Relaxed);
         });
+    }
+
+    fn remembers(&self, slot: Slot) -> bool {
+        self.begun.load(Ordering::Relaxed) - slot.0 <= OPERATIONS as u64
     }
 
     /// The operations remembered, oldest first.
     pub(crate) fn records(&self) -> Vec<OperationRecord> {
         let begun = self.begun.load(Ordering::Acquire);
         let oldest = begun.saturating_sub(OPERATIONS as u64);
-        let (now, clock) = (ticks(), self.clock.scaled());
+        let now = exact_now();
+        let between = |from: u64, to: u64| Duration::from_nanos(to.saturating_sub(from));
         (oldest..begun)
             .filter_map(|number| {
                 let words = self.entry(number).read()?;
@@ -155,8 +174,8 @@ impl Recorder {
                     tag: known(words[PEER_AND_TAG] & u64::from(NOBODY)),
                     bytes: words[BYTES],
                     state,
-                    begun: clock.since_epoch(words[BEGUN_AT]),
-                    took: clock.between(words[BEGUN_AT], ended),
+                    begun: between(self.epoch, words[BEGUN_AT]),
+                    took: between(words[BEGUN_AT], ended),
                 })
             })
             .collect()
@@ -269,7 +288,7 @@ mod tests {
             };
             let slot = recorder.begin(&call(number), about);
             if number != 99 {
-                recorder.end(slot, number != 98);
+                recorder.end(slot, number != 98, false);
             }
         }
         let records = recorder.records();
@@ -296,8 +315,9 @@ mod tests {
         let recorder = Recorder::new(Instant::now());
         let slot = recorder.begin(&call(0), About::default());
         let begin = Instant::now();
+        recorder.wait(slot);
         std::thread::sleep(Duration::from_millis(20));
-        recorder.end(slot, true);
+        recorder.end(slot, true, true);
         let took = recorder.records()[0].took;
         let longest = begin.elapsed() + Duration::from_millis(5);
         assert!(
@@ -313,7 +333,7 @@ mod tests {
         for number in 1..=OPERATIONS as u64 {
             recorder.begin(&call(number), About::default());
         }
-        recorder.end(late, false);
+        recorder.end(late, false, true);
         let is_running = |record: &OperationRecord| record.state == OperationState::Running;
         assert!(recorder.records().iter().all(is_running));
     }
@@ -331,7 +351,7 @@ mod tests {
                         ..About::default()
                     };
                     let slot = recorder.begin(&call(number), about);
-                    recorder.end(slot, true);
+                    recorder.end(slot, true, number % 2 == 0);
                 }
             });
             while !writer.is_finished() {

@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rlaunch_wire::{Collective, DType, Descriptor};
+use smallvec::smallvec;
 
 use super::matching::Pattern;
 use super::operation::Started;
@@ -210,7 +211,7 @@ impl Core {
         let (call, pattern) = (send.call, send.pattern());
         // SAFETY: as the caller vouches.
         let started = unsafe { self.start_send(send)? };
-        Ok(PointWait::new(call, vec![started]).with(pattern))
+        Ok(PointWait::new(call, smallvec![started]).with(pattern))
     }
 
     /// # Safety
@@ -220,7 +221,7 @@ impl Core {
         let (call, pattern) = (recv.call, recv.pattern);
         // SAFETY: as the caller vouches.
         let started = unsafe { self.start_recv(recv)? };
-        Ok(PointWait::new(call, vec![started]).with(pattern))
+        Ok(PointWait::new(call, smallvec![started]).with(pattern))
     }
 
     /// Receives are posted first, so that what is sent to this rank itself finds them.
@@ -255,7 +256,7 @@ impl Core {
                 Err(error) => drop(failed.get_or_insert(error)),
             }
         }
-        let mut wait = PointWait::new(call, started);
+        let mut wait = PointWait::new(call, started.into());
         let Some(error) = failed else {
             return Ok(wait);
         };

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use rlaunch_transport::Progress;
 use rlaunch_wire::{Collective, DType, Descriptor};
+use smallvec::{SmallVec, smallvec};
 
 use super::matching::Pattern;
 use super::operation::{OperationId, Stage, Started};
@@ -19,8 +20,8 @@ use crate::wait::{Awaited, Operation};
 #[derive(Debug)]
 pub(crate) struct PointWait {
     call: Descriptor,
-    operations: Vec<Started>,
-    statuses: Vec<Status>,
+    operations: SmallVec<[Started; 1]>,
+    statuses: SmallVec<[Status; 1]>,
     /// Those before it have ended, and their results are above.
     first_open: usize,
     idle_polls: u32,
@@ -41,11 +42,11 @@ pub(crate) struct ProbeWait {
 const IDLE_POLLS_PER_DRAIN: u32 = 32;
 
 impl PointWait {
-    pub(super) fn new(call: Descriptor, operations: Vec<Started>) -> Self {
+    pub(super) fn new(call: Descriptor, operations: SmallVec<[Started; 1]>) -> Self {
         Self {
             call,
             operations,
-            statuses: Vec::new(),
+            statuses: SmallVec::new(),
             first_open: 0,
             idle_polls: 0,
             about: About {
@@ -85,7 +86,8 @@ impl PointWait {
         }
         if let Some(answer) = self.answer.take() {
             let mut answer = answer.lock().unwrap_or_else(PoisonError::into_inner);
-            answer.clone_from(&self.statuses);
+            answer.clear();
+            answer.extend_from_slice(&self.statuses);
         }
         Ok(true)
     }
@@ -270,7 +272,7 @@ impl Core {
             if now - begun < self.timeout_of(key, timeout) {
                 continue;
             }
-            let wait = PointWait::new(call, vec![Started::Waits(id)]);
+            let wait = PointWait::new(call, smallvec![Started::Waits(id)]);
             let error = self.timed_out(key, &wait, timeout, now - begun);
             self.fail(key, error);
         }
