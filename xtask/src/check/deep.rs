@@ -76,9 +76,10 @@ fn miri(package: &str) -> Result<(), String> {
     sh::run(test.env("MIRIFLAGS", "-Zmiri-disable-isolation"))
 }
 
-/// Tests that a sanitizer can't judge: loom has its own threads, and ranks that are processes share no
-/// memory that it sees, while they measure times that it spoils.
-const NOT_SANITIZED: [&str; 3] = ["models", "faults", "process"];
+/// Tests that a sanitizer can't judge: loom has its own threads; ranks that are processes share no
+/// memory that it sees, while they measure times that it spoils; the sweep's worlds of 16 and 17 ranks
+/// in one process reserve more addresses than it leaves (their numbers are no matter of races).
+const NOT_SANITIZED: [&str; 4] = ["models", "faults", "process", "property"];
 
 /// The standard library is built with the sanitizer too, or its own synchronisation would look like
 /// races.
