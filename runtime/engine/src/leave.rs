@@ -6,7 +6,6 @@
 
 use std::time::{Duration, Instant};
 
-use rlaunch_transport::shm::Team;
 use rlaunch_transport::{Header, Kind, Progress};
 use rlaunch_wire::notice::{Left, Notice, NoticeKind};
 use rlaunch_wire::{Collective, DType, Descriptor};
@@ -179,7 +178,7 @@ impl Core {
         if group.poison.is_some() || !group.is_near {
             return;
         }
-        let Some(Err(difference)) = group.team.as_mut().map(Team::settle) else {
+        let Some(Err(difference)) = group.team.as_mut().map(|team| team.settle(0)) else {
             return;
         };
         let peer = group.ranks[group.near[difference.member as usize] as usize];

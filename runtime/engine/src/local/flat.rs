@@ -112,6 +112,10 @@ impl Flat {
     ) -> Result<Progress, Failure> {
         let (me, root) = (team.me(), self.root);
         let is_there = match self.collective {
+            // Of two, who reads has seen all.
+            Collective::Broadcast | Collective::Scatter if me != root && team.size() == 2 => {
+                arrivals.poll(team, None)?
+            }
             Collective::Broadcast | Collective::Scatter => arrivals.has_posted(team, root, None)?,
             Collective::Reduce | Collective::Gather if me != root => true,
             Collective::Scan | Collective::Exscan => {

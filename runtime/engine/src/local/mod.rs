@@ -63,8 +63,8 @@ struct Offered {
     plan: Plan,
 }
 
-/// Calls left before all others came, after which this member looks at them again. Some, so that the
-/// lines of those who come late are not asked for in vain at each call.
+/// Calls left before all others came, of which this member compares none yet. Some, so that the lines of
+/// those who come late are not asked for in vain at each call.
 const UNSETTLED_MAX: u64 = 2;
 
 /// Why one can't go on.
@@ -163,14 +163,17 @@ impl LocalOperation {
             return Ok(Progress::Done);
         }
         if !self.is_posted {
-            if team.unsettled() >= UNSETTLED_MAX {
-                team.settle()?;
+            if team.unsettled() > UNSETTLED_MAX {
+                team.settle(UNSETTLED_MAX)?;
             }
             if !team.begin() {
                 return Ok(Progress::Idle);
             }
             self.post(team)?;
             self.is_posted = true;
+            if team.unsettled() > UNSETTLED_MAX {
+                team.prefetch_unsettled();
+            }
         }
         if let Way::Offered(offered) = &self.way {
             if !self.arrivals.poll(team, None)? {
@@ -188,7 +191,7 @@ impl LocalOperation {
             self.is_done = true;
             // Who left earlier rounds early learns here, at the latest, that calls differed.
             if self.arrivals.are_complete(team) && team.unsettled() > 0 {
-                team.settle()?;
+                team.settle(0)?;
             }
         }
         Ok(progress)

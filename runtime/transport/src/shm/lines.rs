@@ -21,6 +21,18 @@ pub(super) fn prefetch_to_write(line: NonNull<u8>) {
     let _ = line;
 }
 
+/// Asks for a line to be read. Only a hint: without effect where nothing is mapped.
+#[inline]
+pub(super) fn prefetch(line: NonNull<u8>) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: part of every x86-64 processor; it changes no memory and never faults.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(line.as_ptr().cast());
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = line;
+}
+
 /// Moves a line that was written to where other cores find it soonest. Only a hint.
 #[inline]
 pub(super) fn hand_on(line: NonNull<u8>) {

@@ -6,6 +6,10 @@ use std::sync::atomic::Ordering;
 use rlaunch_wire::Descriptor;
 
 use super::{AHEAD, ROUNDS, Team};
+use crate::shm::lines::prefetch;
+
+/// Of so many members; more would delay what is needed now.
+const PREFETCHED_MAX: usize = 7;
 
 /// Two members made different calls in one round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,9 +35,10 @@ impl Team {
         self.round - self.compared
     }
 
-    /// Compares what the others have posted by now in rounds that this member left early.
-    pub fn settle(&mut self) -> Result<(), Difference> {
-        while self.compared < self.round {
+    /// Compares what the others have posted by now in rounds that this member left early, until at most
+    /// `left` of them are not compared.
+    pub fn settle(&mut self, left: u64) -> Result<(), Difference> {
+        while self.compared + left < self.round {
             let round = self.compared + 1;
             let mine = self.descriptor_of(self.me, round);
             for member in self.others() {
@@ -50,8 +55,17 @@ impl Team {
                 }
             }
             self.compared = round;
+            self.acknowledged = self.acknowledged.max(round);
         }
         Ok(())
+    }
+
+    /// Asks for the posts that are compared next: those of rounds ago, which are there by now.
+    #[inline]
+    pub fn prefetch_unsettled(&self) {
+        for member in self.others().take(PREFETCHED_MAX) {
+            prefetch(self.header(member, self.compared + 1));
+        }
     }
 
     /// The call that `member` has posted last, however far it has come; also of one that has died.

@@ -75,7 +75,7 @@ fn the_last_post_of_each_member_is_seen_by_all() {
                 // SAFETY: no data.
                 unsafe { teams[member].post(&call, std::ptr::null(), 0).unwrap() };
             }
-            teams[member].settle().unwrap();
+            teams[member].settle(0).unwrap();
         }
         for seen in 0..3 {
             for team in &teams {
@@ -105,7 +105,7 @@ fn a_member_that_waits_for_nobody_is_held_back_in_time() {
         "the slot of the first round may still be read"
     );
     post(&mut behind[0], &[]);
-    ahead[0].settle().unwrap();
+    ahead[0].settle(0).unwrap();
     assert!(ahead[0].begin());
 }
 
@@ -115,12 +115,12 @@ fn a_difference_shows_after_the_round() {
     let mut teams = teams(2, 4096);
     let (one, other) = teams.split_at_mut(1);
     post(&mut one[0], &[]);
-    assert_eq!(one[0].settle(), Ok(()), "the other has not come");
+    assert_eq!(one[0].settle(0), Ok(()), "the other has not come");
     let another = [8; Descriptor::BYTES];
     assert!(other[0].begin());
     // SAFETY: no data.
     unsafe { other[0].post(&another, std::ptr::null(), 0).unwrap() };
-    let differences = [one[0].settle(), other[0].settle()];
+    let differences = [one[0].settle(0), other[0].settle(0)];
     let difference = |member, mine, theirs| {
         Err(Difference {
             member,
