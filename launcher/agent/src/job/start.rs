@@ -50,6 +50,14 @@ pub(crate) struct Starter<'a> {
     pub(crate) tasks: &'a mut JoinSet<()>,
 }
 
+/// Ranks beyond these share cores. The scheduler gives each session its due (autogroups), and a rank
+/// that yields its core to a neighbour of another session may get it back at once: those that share
+/// cores share a session, where each yield is a turn of another. Ranks that don't keep one each, so that
+/// each has its due beside programs of other sessions.
+fn usable_cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 impl Starter<'_> {
     /// Hands every rank to the keeper; those that cannot even get there are told as failed and
     /// absent from the answer.
@@ -169,6 +177,7 @@ impl Starter<'_> {
             environment: environment::to_strings(environment),
             directory: self.launch.directory.to_vec(),
             terminal: self.launch.pty,
+            shares_session: self.launch.ranks.len() > usable_cores(),
         })
     }
 

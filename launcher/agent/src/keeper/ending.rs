@@ -96,6 +96,7 @@ impl Keeper {
             .iter()
             .filter(|rank| !rank.ended)
             .map(|rank| rank.pid)
+            .chain([self.own_pid])
             .collect();
         let processes = descendants(self.own_pid);
         send_all(

@@ -33,7 +33,7 @@ pub(crate) enum Order {
     /// behind may take to end by TERM, in ms.
     #[prost(uint32, tag = "2")]
     Sealed(u32),
-    /// To every process in a rank's session.
+    /// To every process of the ranks, but those that made a session of their own.
     #[prost(int32, tag = "3")]
     Signal(i32),
     /// TERM now, KILL after so many ms. A shorter time overrides a longer one.
@@ -57,6 +57,9 @@ pub(crate) struct Plan {
     /// Descriptor 1 is a terminal and becomes the controlling one.
     #[prost(bool, tag = "5")]
     pub(crate) terminal: bool,
+    /// It stays in the keeper's session, in a process group of its own.
+    #[prost(bool, tag = "6")]
+    pub(crate) shares_session: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]

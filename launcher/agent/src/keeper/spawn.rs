@@ -1,6 +1,7 @@
 //! One rank's process: fork and exec, each failure told with its errno and what it concerns.
 //!
-//! The child is a session leader with default signals (but an ignored HUP stays ignored, for
+//! The child is a session leader (or, where ranks share cores, the leader of a process group in the
+//! keeper's session, which has no terminal either) with default signals (but an ignored HUP stays ignored, for
 //! nohup), dies with the keeper (PDEATHSIG, which the kernel clears for a setuid program), and
 //! has no descriptor above 2. Exec's outcome comes through a close-on-exec pipe, so a program on
 //! a hanging file system blocks nobody but itself.
@@ -88,6 +89,7 @@ pub(super) fn spawn(
 struct Prepared {
     standard: [RawFd; 3],
     terminal: bool,
+    shares_session: bool,
     inherited: Inherited,
     keeper: i32,
     directory: CString,
@@ -101,6 +103,7 @@ impl Prepared {
         Ok(Self {
             standard: standard.each_ref().map(AsRawFd::as_raw_fd),
             terminal: plan.terminal,
+            shares_session: plan.shares_session && !plan.terminal,
             inherited,
             keeper: nix::unistd::getpid().as_raw(),
             directory: c_string(&plan.directory)?,
@@ -128,8 +131,14 @@ impl Prepared {
             step: Step::Setup,
             errno: errno as i32,
         };
-        // SAFETY: takes no argument; fails only for a group leader, which a fresh child is not.
-        Errno::result(unsafe { libc::setsid() }).map_err(setup)?;
+        let set = if self.shares_session {
+            // SAFETY: takes two integers; fails for no fresh child.
+            unsafe { libc::setpgid(0, 0) }
+        } else {
+            // SAFETY: takes no argument; fails only for a group leader, which a fresh child is not.
+            unsafe { libc::setsid() }
+        };
+        Errno::result(set).map_err(setup)?;
         // SAFETY: PR_SET_PDEATHSIG takes one integer.
         let set = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
         Errno::result(set).map_err(setup)?;
