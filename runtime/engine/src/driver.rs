@@ -178,8 +178,15 @@ impl Engine {
         if let Some(own) = &own {
             awaited.extend(own.operation.awaited(core));
         }
+        let of_own = awaited.len();
         core.awaited_by_active(&mut awaited);
         core.awaited_by_points(&mut awaited);
+        let is_own_alone = core.active.is_empty() && awaited.len() == of_own;
+        // Who needs all of them sleeps until one has come, not until each has rung.
+        let only = own
+            .as_ref()
+            .filter(|own| is_own_alone && own.operation.awaits_all(core))
+            .and_then(|_| core.peers[awaited.last()?.rank as usize].local);
         let (mut descriptors, is_near) = core.wait_on(&awaited);
         self.is_sleeping.store(true, Ordering::SeqCst);
         if self.submitted.load(Ordering::SeqCst) > 0
@@ -194,7 +201,7 @@ impl Engine {
             .map(|neighbours| neighbours.doorbell.clone());
         match doorbell {
             Some(doorbell) if is_near && descriptors.is_empty() => {
-                let ticket = doorbell.ticket();
+                let ticket = doorbell.ticket(only);
                 // Whatever came before the ticket rang no bell.
                 let is_idle = core.is_idle(own)?;
                 if is_idle && self.is_sleeping.load(Ordering::SeqCst) {

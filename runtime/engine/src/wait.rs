@@ -2,7 +2,7 @@
 //!
 //! With a core for each local rank a wait spins, soon yielding in between, then sleeps; with fewer
 //! it yields at once, then sleeps. A yield that took long means that others want the cores, so the
-//! next waits sleep at once.
+//! next waits sleep at once: few at first, and more each time that it shows again.
 
 use std::time::{Duration, Instant};
 
@@ -34,6 +34,11 @@ pub(crate) trait Operation: Send {
     /// The ranks (of the world) without which it can't go on.
     fn awaited(&self, core: &Core) -> Vec<Awaited>;
 
+    /// Whether it can go on only when all of those have come, so that it may wait for them one by one.
+    fn awaits_all(&self, _core: &Core) -> bool {
+        false
+    }
+
     /// Called once, when it is over, done or not: gives back what others need. Its buffers are not
     /// touched afterwards.
     fn end(&mut self, _core: &mut Core) {}
@@ -56,6 +61,10 @@ pub(crate) struct Pace {
     has_core: bool,
     /// Waits that are to sleep at once.
     sleepy_waits: u32,
+    /// How many that will be after the next long yield.
+    next_sleepy: u32,
+    /// Yields since the last long one.
+    short_yields: u32,
 }
 
 /// One wait, from the last progress on.
@@ -65,6 +74,8 @@ pub(crate) struct Wait {
     begun: Option<Instant>,
     yields: bool,
     sleep: Duration,
+    /// The time at the end of the last yield, which hardly differs from that of the next look.
+    looked: Option<Instant>,
 }
 
 /// What to do after an idle poll.
@@ -83,9 +94,15 @@ const SPIN_ALONE: Duration = Duration::from_micros(3);
 const YIELD_MAX: Duration = Duration::from_millis(1);
 /// Polls between two looks at the clock while spinning.
 const POLLS_PER_CLOCK: u32 = 64;
-/// A yield longer than this means that another process has used its time.
-const YIELD_LONG: Duration = Duration::from_micros(200);
-const SLEEPY_WAITS: u32 = 64;
+/// A yield longer than this means that another process has used its time; neighbours take less for
+/// their blocks of a long vector.
+const YIELD_LONG: Duration = Duration::from_micros(600);
+/// Waits that sleep at once after a long yield; doubled where the next that yields is long again. A
+/// yield beside a busy process costs some milliseconds, a sleep some microseconds more than a yield.
+const SLEEPY_WAITS_MIN: u32 = 64;
+const SLEEPY_WAITS_MAX: u32 = 1024;
+/// So many short yields show that no other process wants the cores any more.
+const CALM_YIELDS: u32 = 256;
 const SLEEP_MIN: Duration = Duration::from_millis(1);
 const SLEEP_MAX: Duration = Duration::from_millis(10);
 
@@ -100,6 +117,7 @@ impl Wait {
     pub(crate) fn reset(&mut self) {
         self.polls = 0;
         self.begun = None;
+        self.looked = None;
     }
 }
 
@@ -108,6 +126,8 @@ impl Pace {
         Self {
             has_core,
             sleepy_waits: 0,
+            next_sleepy: SLEEPY_WAITS_MIN,
+            short_yields: 0,
         }
     }
 
@@ -123,11 +143,13 @@ impl Pace {
             std::hint::spin_loop();
             return Idle::Again;
         }
-        let now = Instant::now();
+        let now = wait.looked.take().unwrap_or_else(Instant::now);
         if wait.begun.is_none() {
             wait.begun = Some(now);
             wait.yields = !self.has_core && self.sleepy_waits == 0;
-            wait.sleep = SLEEP_MIN;
+            // A timer that is due before the next tick is one more to be set; without a core of its
+            // own a rank sleeps often, and is rung awake.
+            wait.sleep = if self.has_core { SLEEP_MIN } else { SLEEP_MAX };
             self.sleepy_waits = self.sleepy_waits.saturating_sub(1);
         }
         Idle::Look(now)
@@ -144,15 +166,33 @@ impl Pace {
         }
         if wait.yields && waited < YIELD_MAX {
             std::thread::yield_now();
-            if now.elapsed() > YIELD_LONG {
-                wait.yields = false;
-                self.sleepy_waits = SLEEPY_WAITS;
-            }
+            let after = Instant::now();
+            wait.looked = Some(after);
+            wait.yields = self.is_short(after - now);
             return None;
         }
         let longest = wait.sleep;
         wait.sleep = (wait.sleep * 2).min(SLEEP_MAX);
         Some(longest)
+    }
+}
+
+impl Pace {
+    /// Learns from a yield; false where the rest of this wait is better slept.
+    #[inline]
+    fn is_short(&mut self, taken: Duration) -> bool {
+        if taken > YIELD_LONG {
+            self.sleepy_waits = self.next_sleepy;
+            self.next_sleepy = (self.next_sleepy * 2).min(SLEEPY_WAITS_MAX);
+            self.short_yields = 0;
+            return false;
+        }
+        self.short_yields += 1;
+        if self.short_yields == CALM_YIELDS {
+            self.next_sleepy = SLEEPY_WAITS_MIN;
+            self.short_yields = 0;
+        }
+        true
     }
 }
 

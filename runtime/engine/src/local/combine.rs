@@ -57,6 +57,48 @@ impl Combine {
         }
     }
 
+    /// Whether contributions may be combined one by one, with the same bits as all at once: nothing
+    /// changes before, and nothing is rounded between.
+    pub(crate) fn is_stepwise(&self) -> bool {
+        let is_rounded = self.dtype.is_small_float() && self.op.rounds();
+        !self.prepares() && !is_rounded
+    }
+
+    /// `sum` becomes the combination of itself, which another core wrote and another reads next, and
+    /// `own`. Averages are sums so far, see [`Combine::finish`].
+    ///
+    /// # Safety
+    /// Both are valid for `bytes`, whole elements, and apart.
+    pub(crate) unsafe fn add(&self, sum: *mut u8, own: *const u8, bytes: usize) {
+        // SAFETY: as the caller vouches.
+        unsafe {
+            if self.user.is_some() {
+                self.and_return(sum, own, sum, false, bytes);
+            } else {
+                let count = bytes / self.dtype.size_bytes();
+                let (dtype, op) = (self.dtype, self.op);
+                rlaunch_device::reduce_and_return_raw(dtype, op, sum, own, sum, false, count);
+            }
+        }
+    }
+
+    /// Whether the result is more than what [`Combine::add`] has made of all contributions.
+    pub(crate) fn finishes(&self) -> bool {
+        self.op == Op::Avg
+    }
+
+    /// What [`Combine::add`] has made of all contributions becomes the result.
+    ///
+    /// # Safety
+    /// `sum` is valid for `bytes`, whole elements.
+    pub(crate) unsafe fn finish(&self, sum: *mut u8, bytes: usize, ranks: u32) {
+        if self.finishes() {
+            let count = bytes / self.dtype.size_bytes();
+            // SAFETY: as the caller vouches.
+            unsafe { rlaunch_device::finish_avg_raw(self.dtype, sum, count, ranks) };
+        }
+    }
+
     /// `to` becomes the combination of all contributions, first to last.
     ///
     /// # Safety

@@ -5,6 +5,7 @@
 //! Nothing of the input is read after a result was written over it: block `k` is put, by everyone,
 //! before anyone takes it, and results of block `k` lie where its input did.
 
+mod chain;
 mod pair;
 mod pieces;
 
@@ -91,10 +92,17 @@ impl Exchange {
             if self.taken < self.plan.takes && has_put && arrivals.poll(team, self.told.as_ref())? {
                 has_moved |= self.try_take(team);
             }
-            has_moved |= self.try_fetch(team);
+            has_moved |= if self.plan.pattern == Pattern::Chain {
+                arrivals.poll(team, None)? && self.try_fetch_of_chain(team)
+            } else {
+                self.try_fetch(team)
+            };
             if self.is_complete() {
                 if !arrivals.poll(team, self.told.as_ref())? {
                     return Ok(result);
+                }
+                if self.plan.pattern == Pattern::Chain {
+                    self.end_chain(team);
                 }
                 team.end_exchange();
                 return Ok(Progress::Done);
@@ -118,6 +126,9 @@ impl Exchange {
 
     /// Whether `member` is one that this one waits for.
     pub(crate) fn awaits(&self, team: &Team, member: u32) -> bool {
+        if self.plan.pattern == Pattern::Chain {
+            return self.awaits_in_chain(team, member);
+        }
         let (taken, fetched) = (self.taken, self.fetched);
         let lacks_block = taken < self.plan.takes
             && self.plan.takes_from(member, taken)
@@ -131,6 +142,9 @@ impl Exchange {
     }
 
     fn try_put(&mut self, team: &mut Team) -> bool {
+        if self.plan.pattern == Pattern::Chain {
+            return self.try_begin_block(team);
+        }
         // What comes back into a slot is fetched before the next block goes there.
         let is_full = self.plan.pattern == Pattern::Pair && self.put == self.fetched + SLOTS as u64;
         if self.put == self.plan.puts || is_full {
@@ -147,6 +161,9 @@ impl Exchange {
     }
 
     fn try_take(&mut self, team: &mut Team) -> bool {
+        if self.plan.pattern == Pattern::Chain {
+            return self.try_add(team);
+        }
         let block = self.taken;
         let is_there = |member: u32| {
             !self.plan.takes_from(member, block) || team.has_come(member, Stage::Put, block + 1)
@@ -238,7 +255,7 @@ impl Exchange {
     unsafe fn take(&mut self, team: &Team, result: *mut u8) {
         let (block, me) = (self.taken, self.plan.me);
         match self.plan.pattern {
-            Pattern::Nothing => {}
+            Pattern::Nothing | Pattern::Chain => {}
             Pattern::Shares => {
                 let whole = self.plan.sent(0, block);
                 let share = self.plan.share(me, block);

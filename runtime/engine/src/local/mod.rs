@@ -99,10 +99,17 @@ impl From<std::io::Error> for Failure {
 /// mean fewer turns, until the slots of all fill the cache.
 pub(crate) fn slot_bytes(has_core_each: bool) -> usize {
     if has_core_each {
-        128 * 1024
+        SLOT_BYTES
     } else {
-        256 * 1024
+        2 * SLOT_BYTES
     }
+}
+
+const SLOT_BYTES: usize = 128 * 1024;
+
+/// Whether members share cores, as the team's maker knew it; the same on all of them.
+fn shares_cores(team: &Team) -> bool {
+    team.slot_bytes() > SLOT_BYTES
 }
 
 // SAFETY: the pointers are followed only in `poll`; `new`'s caller vouched for them on any thread.
@@ -143,7 +150,7 @@ impl LocalOperation {
             Way::Offered(Box::new(Offered { call, plan }))
         } else {
             // SAFETY: as `new`'s caller vouches.
-            Way::Exchange(Box::new(unsafe { exchange(call, plan, None) }))
+            Way::Exchange(Box::new(unsafe { exchange(team, call, plan, None) }))
         };
         (way, Some(Box::new(offer)))
     }
@@ -153,7 +160,7 @@ impl LocalOperation {
         let plan = Plan::new(call, team.size(), team.me(), team.slot_bytes());
         let told = Told::new(call, team.size(), team.me());
         // SAFETY: as `new`'s caller vouches.
-        let exchange = unsafe { exchange(call, plan, told) };
+        let exchange = unsafe { exchange(team, call, plan, told) };
         (Way::Exchange(Box::new(exchange)), None)
     }
 
@@ -236,6 +243,11 @@ impl LocalOperation {
         }
     }
 
+    /// Whether it needs all of those that it awaits, whatever their order.
+    pub(crate) fn awaits_all(&self) -> bool {
+        self.is_posted && matches!(self.way, Way::Flat(_) | Way::Offered(_))
+    }
+
     /// The members without which it can't go on.
     pub(crate) fn awaited(&self, team: &Team) -> Vec<u32> {
         let awaits = |member: &u32| {
@@ -262,7 +274,7 @@ impl Offered {
                 let direct = Direct::begin(team, call, plan.clone(), sources, streams(call));
                 return Ok(Way::Direct(Box::new(direct)));
             }
-            let exchange = exchange(call, plan.clone(), None);
+            let exchange = exchange(team, call, plan.clone(), None);
             exchange.begin(team)?;
             Ok(Way::Exchange(Box::new(exchange)))
         }
@@ -271,10 +283,16 @@ impl Offered {
 
 /// # Safety
 /// As [`LocalOperation::new`].
-unsafe fn exchange(call: &Call, plan: Plan, told: Option<Told>) -> Exchange {
-    let (input, output) = (call.input, call.output);
+unsafe fn exchange(team: &Team, call: &Call, plan: Plan, told: Option<Told>) -> Exchange {
+    let (input, output, combine) = (call.input, call.output, combine(call));
+    let is_stepwise = combine.as_ref().is_some_and(Combine::is_stepwise);
+    let plan = if is_stepwise && shares_cores(team) {
+        plan.chained(team.slot_bytes())
+    } else {
+        plan
+    };
     // SAFETY: as the caller vouches.
-    unsafe { Exchange::new(plan, told, combine(call), input, output, streams(call)) }
+    unsafe { Exchange::new(plan, told, combine, input, output, streams(call)) }
 }
 
 /// Whether results are too long to be worth room in the cache, and their place is not in it already.

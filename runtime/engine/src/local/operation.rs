@@ -136,6 +136,10 @@ impl Operation for TeamOperation {
         Self::awaited(self, core)
     }
 
+    fn awaits_all(&self, _core: &Core) -> bool {
+        self.local.awaits_all()
+    }
+
     #[inline]
     fn end(&mut self, core: &mut Core) {
         Self::end(self, core);

@@ -10,6 +10,7 @@
 //! | collective | put | take | fetch |
 //! |---|---|---|---|
 //! | all_reduce, reduce | the others' shares of the block | own share | the others' shares (all; root) |
+//! | the same as a chain | first member: the block | the block, onto what those before made of it | from the first member's slots (all but the last; root) |
 //! | all_reduce of 2 members | the other's share | own share, and back into the slot | from the slot |
 //! | reduce of 2 members | the block | the block | |
 //! | reduce_scatter | a piece of each part | own part | |
@@ -21,6 +22,7 @@
 
 use std::ops::Range;
 
+use rlaunch_transport::shm::SLOTS;
 use rlaunch_wire::Collective;
 
 use crate::call::{Call, Counts};
@@ -31,6 +33,11 @@ const LINE_BYTES: usize = 64;
 /// to do.
 const WHOLE_MEMBERS_MAX: u32 = 2;
 
+/// Blocks of a chain under way at a time.
+pub(crate) const CHAIN_BLOCKS: u64 = 8;
+/// Below this a chain's turns, one for each member, cost more than it saves.
+const CHAIN_WORTH_BYTES: usize = 128 * 1024;
+
 /// See the module's documentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pattern {
@@ -39,6 +46,9 @@ pub(crate) enum Pattern {
     /// The same for two. The result goes back into the slot from which the other's part came: so each
     /// line of it travels once to and once back, and only its owner ever waits to write it.
     Pair,
+    /// The same where members share cores: a block passes from member to member, see
+    /// [`super::exchange`]'s `chain`.
+    Chain,
     /// The member that wants the result combines the whole.
     Whole,
     ReduceScatter,
@@ -231,6 +241,12 @@ impl Plan {
             Pattern::Nothing => (0, 0, 0),
             Pattern::Shares => (sends, sends, if is_root { sends } else { 0 }),
             Pattern::Pair => (sends, sends, sends),
+            Pattern::Chain => {
+                let is_last = self.me + 1 == self.members;
+                let puts = if self.me == 0 { sends } else { 0 };
+                let fetches = if is_root && !is_last { sends } else { 0 };
+                (puts, sends - puts, fetches)
+            }
             Pattern::Whole => {
                 let is_alone = self.root == Some(self.me);
                 let puts = if is_alone { 0 } else { sends };
@@ -256,6 +272,35 @@ impl Plan {
             self.root.is_some() || self.pattern == Pattern::Scan || self.collective.has_counts();
     }
 
+    /// The same call as a chain over slots of so many bytes, where that is shorter for members that share
+    /// cores: it moves as many bytes, but through an eighth of the memory, and each member waits for one
+    /// other alone. Whether it is, is the same on all members; whether its type and operation allow for
+    /// it, is the caller's to know.
+    pub(crate) fn chained(mut self, slot_bytes: usize) -> Self {
+        let bytes = self.send.longest();
+        if self.pattern != Pattern::Shares || bytes < CHAIN_WORTH_BYTES {
+            return self;
+        }
+        self.pattern = Pattern::Chain;
+        let room = slot_bytes * SLOTS / CHAIN_BLOCKS as usize / LINE_BYTES * LINE_BYTES;
+        self.block = bytes
+            .div_ceil(CHAIN_BLOCKS as usize)
+            .next_multiple_of(LINE_BYTES)
+            .min(room.max(LINE_BYTES));
+        self.count_blocks();
+        self
+    }
+
+    /// Where a chain's block lies in its slots.
+    pub(crate) fn chain_place(&self, block: u64) -> usize {
+        (block % CHAIN_BLOCKS) as usize * self.block
+    }
+
+    /// Whether `member` wants the result of a chain, and does not make it.
+    pub(crate) fn fetches_of_chain(&self, member: u32) -> bool {
+        self.root.is_none_or(|root| root == member) && member + 1 < self.members
+    }
+
     /// Whether take number `block` reads what `member` put.
     pub(crate) fn takes_from(&self, member: u32, block: u64) -> bool {
         let at = block as usize * self.block;
@@ -263,6 +308,7 @@ impl Plan {
             && match self.pattern {
                 Pattern::Nothing => false,
                 Pattern::Shares | Pattern::Pair | Pattern::Whole | Pattern::ReduceScatter => true,
+                Pattern::Chain => member + 1 == self.me,
                 Pattern::Gather => self.recv.of(member).len() > at,
                 Pattern::Broadcast => self.root == Some(member),
                 Pattern::Scatter => match self.root {

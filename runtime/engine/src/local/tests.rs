@@ -12,9 +12,17 @@ const COUNTS: [usize; 12] = [1, 0, 6, 7, 17, 1025, 1023, 1024, 2048, 5000, 2049,
 
 /// Runs `body` as each member of a team.
 fn members<R: Send>(members: u32, body: impl Fn(&mut Member) -> R + Sync) -> Vec<R> {
+    members_with(SLOT_BYTES, members, body)
+}
+
+fn members_with<R: Send>(
+    slot_bytes: usize,
+    members: u32,
+    body: impl Fn(&mut Member) -> R + Sync,
+) -> Vec<R> {
     let arena = Arena::create(members).unwrap();
     let ranks: Vec<u32> = (0..members).collect();
-    let first = Team::create(arena.clone(), ranks.clone(), 0, SLOT_BYTES).unwrap();
+    let first = Team::create(arena.clone(), ranks.clone(), 0, slot_bytes).unwrap();
     let place = first.place();
     let open = |me| Team::open(Arc::clone(&arena), place, ranks.clone(), me).unwrap();
     let others: Vec<Team> = (1..members).map(open).collect();
@@ -219,6 +227,61 @@ fn every_collective_at_every_border() {
     }
 }
 
+/// Vectors that pass from member to member, among others, so that each way leaves the slots to the
+/// next as it must.
+#[test]
+fn members_that_share_cores_pass_long_vectors_on() {
+    use Collective as C;
+    let collectives = [
+        C::AllReduce,
+        C::AllReduce,
+        C::Reduce,
+        C::AllToAll,
+        C::AllReduce,
+        C::Broadcast,
+        C::Scan,
+        C::Reduce,
+    ];
+    for size in 3..=6 {
+        members_with(slot_bytes(false), size, |member| {
+            for count in [32 << 10, 70_001, (1 << 20) + 3, 32_769] {
+                for collective in collectives {
+                    check(member, collective, count, 0, false);
+                    check(member, collective, count, 1, true);
+                }
+            }
+        });
+    }
+}
+
+/// The same bits as members that have a core each make.
+#[test]
+fn what_is_passed_on_is_rounded_as_everywhere() {
+    let result = |slot_bytes: usize, dtype: DType, op: Op| {
+        let results = members_with(slot_bytes, 4, |member| {
+            let size = dtype.size_bytes();
+            let mut bytes: Vec<u8> = (0..(40 << 10) * size)
+                .map(|at| (at * (member.team.me() as usize * 2 + 3) % 251) as u8 & 0x3f)
+                .collect();
+            let buffer = bytes.as_mut_ptr();
+            member.run(&Call::all_reduce(buffer, buffer, 40 << 10, dtype, op));
+            bytes
+        });
+        assert!(results.iter().all(|bytes| *bytes == results[0]));
+        results[0].clone()
+    };
+    for dtype in [DType::F32, DType::F64, DType::BF16, DType::I32, DType::U8] {
+        for op in [Op::Sum, Op::Avg, Op::Max, Op::Prod] {
+            let (chained, shared) = (slot_bytes(false), slot_bytes(true));
+            assert_eq!(
+                result(chained, dtype, op),
+                result(shared, dtype, op),
+                "{dtype} {op}"
+            );
+        }
+    }
+}
+
 /// Each pair exchanges a count of its own, some of them none.
 #[test]
 fn counts_may_differ_between_pairs() {
@@ -263,8 +326,13 @@ fn a_users_operation_sees_members_in_order() {
         }),
         is_commutative: false,
     };
-    for count in [1, 3, 4000] {
-        members(4, |member| {
+    for (count, slot_bytes) in [1, 3, 4000, 50_000].into_iter().zip([
+        SLOT_BYTES,
+        SLOT_BYTES,
+        SLOT_BYTES,
+        slot_bytes(false),
+    ]) {
+        members_with(slot_bytes, 4, |member| {
             let mut values = vec![u64::from(member.team.me()) + 1; count];
             let buffer = values.as_mut_ptr().cast::<u8>();
             let reduction = crate::call::Reduction::user(user.clone());

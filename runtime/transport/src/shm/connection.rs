@@ -207,7 +207,7 @@ impl Connection for ShmConnection {
             // SAFETY: the caller vouches for the payload.
             unsafe { self.begin(message)? };
             moved = true;
-            ring(&self.arena, self.peer);
+            ring(&self.arena, self.me, self.peer);
         }
         if self.is_giving() {
             let progress = self.poll_given(message)?;
@@ -229,7 +229,7 @@ impl Connection for ShmConnection {
             self.arena
                 .written(self.me, self.peer)
                 .store(self.sender.written, Ordering::Release);
-            ring(&self.arena, self.peer);
+            ring(&self.arena, self.me, self.peer);
         }
         Ok(Progress::Done)
     }
@@ -267,7 +267,7 @@ impl Connection for ShmConnection {
         headers_taken.store(self.receiver.headers, Ordering::Release);
         if self.receiver.headers.is_multiple_of(HEADER_SLOTS / 2) {
             // The sender may wait for a free slot.
-            ring(&self.arena, self.peer);
+            ring(&self.arena, self.me, self.peer);
         }
         Ok(Some(header))
     }
@@ -332,7 +332,7 @@ impl Connection for ShmConnection {
 
     fn poll_close(&mut self) -> Result<Progress, ConnectionError> {
         self.arena.set_state(self.me, State::Left);
-        ring(&self.arena, self.peer);
+        ring(&self.arena, self.me, self.peer);
         Ok(Progress::Done)
     }
 }
@@ -377,7 +377,7 @@ impl ShmConnection {
             .taken(self.peer, self.me)
             .0
             .store(receiver.taken, Ordering::Release);
-        ring(&self.arena, self.peer);
+        ring(&self.arena, self.me, self.peer);
         Ok(true)
     }
 }

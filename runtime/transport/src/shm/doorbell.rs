@@ -3,7 +3,8 @@
 //! The owner takes a [`Ticket`] (which announces that it is about to sleep), looks once more
 //! whether there is work, then sleeps. A neighbour publishes its work, then rings. Between their
 //! write and their read both sides need a full barrier, so that one of them always sees the other:
-//! then no wakeup is lost. The sleeper, who has time, makes the system raise that barrier on every
+//! then no wakeup is lost. An owner that can go on only when one certain neighbour has come says so, and
+//! the others let it sleep. The sleeper, who has time, makes the system raise that barrier on every
 //! processor where a neighbour runs; so ringing costs no fence, only a look at a line that hardly
 //! ever changes. Where the system can't, the ringer fences for itself.
 
@@ -32,6 +33,10 @@ pub struct Ticket {
 /// Sleep of one who may miss a ring.
 const UNSURE_SLEEP_MAX: Duration = Duration::from_millis(1);
 
+/// What the flag of a sleeper says: that anyone wakes it, or this plus a rank that alone does.
+const ANYONE: u32 = 1;
+const ONLY: u32 = 2;
+
 const MEMBARRIER_GLOBAL_EXPEDITED: libc::c_long = 1 << 1;
 const MEMBARRIER_REGISTER_GLOBAL_EXPEDITED: libc::c_long = 1 << 2;
 
@@ -45,12 +50,12 @@ impl Doorbell {
         &self.arena
     }
 
-    /// Announces sleep. Look for work once more after this, then [`Doorbell::sleep`] or
-    /// [`Doorbell::cancel`].
-    pub fn ticket(&self) -> Ticket {
+    /// Announces sleep, until anyone rings or `only` that neighbour (or this rank). Look for work once
+    /// more after this, then [`Doorbell::sleep`] or [`Doorbell::cancel`].
+    pub fn ticket(&self, only: Option<u32>) -> Ticket {
         let (count, asleep) = self.arena.doorbell(self.rank);
         let count = count.load(Ordering::Relaxed);
-        asleep.store(1, Ordering::Relaxed);
+        asleep.store(only.map_or(ANYONE, |rank| ONLY + rank), Ordering::Relaxed);
         fence(Ordering::SeqCst);
         let is_unsure = membarrier(MEMBARRIER_GLOBAL_EXPEDITED).is_err();
         Ticket { count, is_unsure }
@@ -88,22 +93,22 @@ impl Doorbell {
 
     /// Wakes `rank` if it sleeps. Call after publishing what it may wait for.
     pub fn ring(&self, rank: u32) {
-        ring(&self.arena, rank);
+        ring(&self.arena, self.rank, rank);
     }
 }
 
 #[inline]
-pub(super) fn ring(arena: &Arena, rank: u32) {
+pub(super) fn ring(arena: &Arena, from: u32, to: u32) {
     order_before_look();
-    ring_ordered(arena, rank);
+    ring_ordered(arena, from, to);
 }
 
-/// Wakes those of `ranks` that sleep.
+/// Wakes those of `ranks` that sleep until `from` rings.
 #[inline]
-pub(super) fn ring_all(arena: &Arena, ranks: impl Iterator<Item = u32>) {
+pub(super) fn ring_all(arena: &Arena, from: u32, ranks: impl Iterator<Item = u32>) {
     order_before_look();
     for rank in ranks {
-        ring_ordered(arena, rank);
+        ring_ordered(arena, from, rank);
     }
 }
 
@@ -118,9 +123,10 @@ fn order_before_look() {
 }
 
 #[inline]
-fn ring_ordered(arena: &Arena, rank: u32) {
-    let (count, asleep) = arena.doorbell(rank);
-    if asleep.load(Ordering::Relaxed) != 0 {
+fn ring_ordered(arena: &Arena, from: u32, to: u32) {
+    let (count, asleep) = arena.doorbell(to);
+    let asleep = asleep.load(Ordering::Relaxed);
+    if asleep != 0 && (asleep == ANYONE || asleep == ONLY + from || from == to) {
         wake(count);
     }
 }
@@ -161,7 +167,7 @@ mod tests {
     fn a_sleeper_is_woken() {
         let arena = Arena::create(2).unwrap();
         let (mine, other) = (Doorbell::new(arena.clone(), 0), Doorbell::new(arena, 1));
-        let ticket = mine.ticket();
+        let ticket = mine.ticket(None);
         let begin = Instant::now();
         std::thread::scope(|scope| {
             scope.spawn(|| other.ring(0));
@@ -171,10 +177,26 @@ mod tests {
     }
 
     #[test]
+    fn who_waits_for_one_is_woken_by_that_one_and_itself_alone() {
+        let arena = Arena::create(3).unwrap();
+        let bells: Vec<_> = (0..3)
+            .map(|rank| Doorbell::new(arena.clone(), rank))
+            .collect();
+        let is_woken = |by: usize| {
+            let ticket = bells[0].ticket(Some(1));
+            bells[by].ring(0);
+            let begin = Instant::now();
+            bells[0].sleep(ticket, Duration::from_millis(100));
+            begin.elapsed() < Duration::from_millis(50)
+        };
+        assert_eq!([0, 1, 2].map(is_woken), [true, true, false]);
+    }
+
+    #[test]
     fn a_ring_between_ticket_and_sleep_is_not_lost() {
         let arena = Arena::create(2).unwrap();
         let (mine, other) = (Doorbell::new(arena.clone(), 0), Doorbell::new(arena, 1));
-        let ticket = mine.ticket();
+        let ticket = mine.ticket(None);
         other.ring(0);
         let begin = Instant::now();
         mine.sleep(ticket, Duration::from_secs(20));

@@ -135,7 +135,7 @@ impl ShmConnection {
         match unsafe { reach.write(self.peer, from, to, range.len()) } {
             Ok(()) => {
                 claims.tell_written();
-                ring(&self.arena, self.peer);
+                ring(&self.arena, self.me, self.peer);
                 Ok(Progress::Moved)
             }
             Err(error) => self.blame(error, claims.is_withdrawn()),
@@ -199,7 +199,7 @@ impl ShmConnection {
         incoming.taken_bytes = length;
         self.receiver.references.fetch = None;
         words.done.store(number, Ordering::Release);
-        ring(&self.arena, self.peer);
+        ring(&self.arena, self.me, self.peer);
         Ok(Progress::Done)
     }
 
@@ -226,7 +226,7 @@ impl ShmConnection {
             if pieces.count > 1 {
                 words.destination.store(to as u64, Ordering::Relaxed);
                 words.ready.store(number, Ordering::Release);
-                ring(&self.arena, peer);
+                ring(&self.arena, self.me, peer);
             }
             read(0)?;
         }

@@ -26,7 +26,8 @@
 //! result in its out-slot where that is wanted), and *fetched* from the others' out-slots. A counter
 //! is `exchange << 32 | blocks`, so it only grows (modulo 2⁶⁴), and that of a later exchange is above
 //! all of an earlier one. [`DONE`] as the block count means all of them, for members that have fewer
-//! than others. Buffers that lie in zones themselves need no staging: see [`direct`].
+//! than others. In a *chain* the in-slots of one member pass from member to member instead, each of
+//! which adds to them. Buffers that lie in zones themselves need no staging: see [`direct`].
 
 mod compare;
 mod direct;
@@ -110,7 +111,7 @@ pub struct Team {
 }
 
 /// What a slot was last written for: the others must have read it before it is written again.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Use {
     exchange: u64,
     blocks: u64,
@@ -283,7 +284,13 @@ impl Team {
     fn ring(&self) {
         let others = self.members.iter().enumerate();
         let others = others.filter(|(member, _)| *member != self.me as usize);
-        ring_all(&self.arena, others.map(|(_, rank)| *rank));
+        ring_all(&self.arena, self.local(), others.map(|(_, rank)| *rank));
+    }
+
+    /// This rank's number in the shared memory.
+    #[inline]
+    fn local(&self) -> u32 {
+        self.members[self.me as usize]
     }
 
     fn commit_staging(&mut self) -> io::Result<()> {

@@ -1,7 +1,8 @@
 //! `Doorbell`: announce, look once more, sleep; publish, look whether somebody sleeps, wake.
 //!
 //! Both sides fence here. Where the sleeper has the system raise the barrier on the ringer's
-//! processor, the ringer's own fence costs nothing but means the same.
+//! processor, the ringer's own fence costs nothing but means the same. Who needs several others sleeps
+//! until one certain of them rings, then looks for the next.
 
 use loom::sync::atomic::{AtomicU32, Ordering, fence};
 use loom::sync::{Arc, Condvar, Mutex};
@@ -55,6 +56,49 @@ impl Bell {
             self.woken.notify_all();
         }
     }
+}
+
+/// Two ringers post once each; the sleeper needs both, and is woken by the one that it names alone.
+#[test]
+fn who_needs_two_may_wait_for_one_after_the_other() {
+    const ONLY: u32 = 2;
+    explore(|| {
+        let bell = Arc::new(Bell::new());
+        let posted = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
+        let ring = |me: u32| {
+            let (bell, posted) = (bell.clone(), posted.clone());
+            loom::thread::spawn(move || {
+                posted[me as usize].store(1, Ordering::Release);
+                fence(Ordering::SeqCst);
+                if bell.asleep.load(Ordering::Relaxed) == ONLY + me {
+                    bell.count.fetch_add(1, Ordering::SeqCst);
+                    let _guard = bell.futex.lock().expect("no panic under it");
+                    bell.woken.notify_all();
+                }
+            })
+        };
+        let ringers = [ring(0), ring(1)];
+        let lacking = || {
+            (0..2u32)
+                .rev()
+                .find(|other| posted[*other as usize].load(Ordering::Acquire) == 0)
+        };
+        while let Some(only) = lacking() {
+            let ticket = bell.count.load(Ordering::Relaxed);
+            bell.asleep.store(ONLY + only, Ordering::Relaxed);
+            fence(Ordering::SeqCst);
+            if posted[only as usize].load(Ordering::Acquire) == 0 {
+                let guard = bell.futex.lock().expect("no panic under it");
+                if bell.count.load(Ordering::SeqCst) == ticket {
+                    drop(bell.woken.wait(guard).expect("no panic under it"));
+                }
+            }
+            bell.asleep.store(0, Ordering::Relaxed);
+        }
+        for ringer in ringers {
+            ringer.join().expect("a ringer ends");
+        }
+    });
 }
 
 fn walk(rings: u32, fences: bool) {

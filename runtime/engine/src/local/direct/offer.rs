@@ -89,7 +89,8 @@ pub(crate) struct Sources {
 pub(crate) fn reads(plan: &Plan, reader: u32, giver: u32) -> bool {
     reader != giver
         && match plan.pattern {
-            Pattern::Nothing => false,
+            // Chains go through staging.
+            Pattern::Nothing | Pattern::Chain => false,
             Pattern::ReduceScatter => true,
             Pattern::Shares | Pattern::Pair | Pattern::Whole | Pattern::Gather => {
                 plan.root.is_none_or(|root| root == reader)

@@ -5,6 +5,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
 use super::{DONE, SLOTS, Stage, Team, Use};
+use crate::shm::doorbell::ring_all;
 
 /// Exchanges between two times at which every counter is brought up to date.
 const REFRESH_PERIOD: u64 = 1 << 20;
@@ -60,6 +61,15 @@ impl Team {
         self.ring();
     }
 
+    /// The same, where only these members may wait for it.
+    #[inline]
+    pub fn publish_to(&mut self, stage: Stage, blocks: u64, members: impl Iterator<Item = u32>) {
+        let value = counter_value(self.exchange, blocks);
+        self.counter(self.me, stage).store(value, Ordering::Release);
+        let ranks = members.map(|member| self.members[member as usize]);
+        ring_all(&self.arena, self.local(), ranks);
+    }
+
     /// Whether `member` has come that far in this exchange.
     #[inline]
     pub fn has_come(&self, member: u32, stage: Stage, blocks: u64) -> bool {
@@ -93,6 +103,30 @@ impl Team {
         }
         self.out_use[slot] = self.use_for(block);
         Some(self.staging(self.me, SLOTS + slot))
+    }
+
+    /// All of this rank's in-slots as one range, for the first member of a chain; `None` while others
+    /// may still read what they held before. Every member of a chain ends it by publishing that it has
+    /// taken all.
+    pub fn chain_slots(&mut self) -> Option<NonNull<u8>> {
+        let whole = Use {
+            exchange: self.exchange,
+            blocks: DONE,
+        };
+        if self.in_use[0] != whole {
+            let are_free = |last: &Use| self.is_free(*last, Stage::Taken);
+            if !self.in_use.iter().all(are_free) {
+                return None;
+            }
+            self.in_use = [whole; SLOTS];
+        }
+        Some(self.chain_of(self.me))
+    }
+
+    /// The in-slots of a chain's first member, [`SLOTS`] times a slot's length. Written by one member
+    /// after the other.
+    pub fn chain_of(&self, first: u32) -> NonNull<u8> {
+        self.staging(first, 0)
     }
 
     fn use_for(&self, block: u64) -> Use {
