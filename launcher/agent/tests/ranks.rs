@@ -271,6 +271,39 @@ async fn a_signal_goes_to_the_whole_session() {
     job.finish().await;
 }
 
+/// More ranks than cores share a session, each in a group of its own, and a signal reaches all of them.
+#[tokio::test]
+async fn ranks_that_share_cores_share_a_session_and_its_signals() {
+    let ranks = std::thread::available_parallelism().map_or(1, usize::from) as u32 + 1;
+    let mut agent = Agent::start().await;
+    let script = "trap 'echo got; exit 7' USR1; echo $(ps -o sid=,pgid= -p $$) $$; \
+                  while :; do sleep 0.05; done";
+    let mut job = agent.run(sh(ranks, script)).await;
+    let lines = |job: &common::Job, rank| {
+        let text = String::from_utf8(job.output(rank, OutputStream::Stdout)).unwrap();
+        text.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    while (0..ranks).any(|rank| lines(&job, rank).is_empty()) {
+        job.next().await.expect("the job goes on");
+    }
+    let signal = rlaunch_control::v1::Signal {
+        signal: nix::libc::SIGUSR1,
+    };
+    job.send(ToAgentMessage::Signal(signal)).await;
+    job.finish().await;
+    let mut sessions = Vec::new();
+    for rank in 0..ranks {
+        let lines = lines(&job, rank);
+        let words: Vec<&str> = lines[0].split(' ').collect();
+        assert_eq!(words[1], words[2], "leader of its group");
+        assert_ne!(words[0], words[2], "in another's session");
+        sessions.push(words[0].to_owned());
+        assert_eq!(lines[1], "got");
+    }
+    assert!(sessions.iter().all(|session| *session == sessions[0]));
+    assert_nothing_left(&job.mark);
+}
+
 #[tokio::test]
 async fn a_background_child_in_its_own_session_is_named_and_gone_at_the_end() {
     for round in 0..10 {
