@@ -1,6 +1,5 @@
 //! From a configuration to a connected world.
 
-use std::collections::HashMap;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,6 +18,7 @@ use crate::core::{Core, Ending, Neighbours, Peer, Spare};
 use crate::failure::{Ballots, Logbook, Shared};
 use crate::group::{Group, Groups, Members};
 use crate::health::Watch;
+use crate::known::Known;
 use crate::local;
 use crate::network::{Network, check_allowed};
 use crate::point::Points;
@@ -100,9 +100,9 @@ pub(crate) fn connect(config: &Config) -> Result<(Place, Core), Error> {
         pace: Pace::new(has_core),
         timeout: config.timeout,
         selector: Arc::new(selector),
+        known: Known::default(),
         groups,
         active: Vec::new(),
-        plans: HashMap::new(),
         epoch: logbook_epoch,
         spare: Spare::default(),
         points: Points::default(),

@@ -1,10 +1,10 @@
 //! The state of one rank's job, behind the engine's lock: peers, communicators, what is under way.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rlaunch_schedule::{Selector, Spec};
+use rlaunch_schedule::Selector;
 use rlaunch_transport::shm::{Arena, Doorbell};
 use rlaunch_transport::tcp::TcpEndpoint;
 use rlaunch_transport::{Connection, ConnectionError, Header, Outgoing};
@@ -16,7 +16,7 @@ use crate::control::{ControlLink, Event};
 use crate::failure::{Ballots, Departure, Doing, Logbook, Others};
 use crate::group::{GroupKey, Groups};
 use crate::health::Watch;
-use crate::interpret::Plan;
+use crate::known::Known;
 use crate::point::{OperationId, Pair, Points};
 use crate::streams::Stream;
 use crate::wait::Pace;
@@ -36,10 +36,10 @@ pub(crate) struct Core {
     pub(crate) pace: Pace,
     pub(crate) timeout: Duration,
     pub(crate) selector: Arc<Selector>,
+    pub(crate) known: Known,
     pub(crate) groups: Groups,
     /// Operations under way, but for the one that the driving thread runs for itself.
     pub(crate) active: Vec<Active>,
-    pub(crate) plans: HashMap<(Spec, u32), Arc<Plan>>,
     pub(crate) epoch: Instant,
     pub(crate) spare: Spare,
     pub(crate) points: Points,
@@ -416,24 +416,5 @@ impl Core {
             }
         }
         self.report_departed();
-    }
-}
-
-/// Plans kept for calls to come; more are made anew.
-const PLANS_MAX: usize = 256;
-
-impl Core {
-    /// The steps of this rank in such a call.
-    pub(crate) fn plan(&mut self, spec: Spec, rank: u32) -> Arc<Plan> {
-        let key = (spec, rank);
-        if let Some(plan) = self.plans.get(&key) {
-            return Arc::clone(plan);
-        }
-        if self.plans.len() >= PLANS_MAX {
-            self.plans.clear();
-        }
-        let plan = Arc::new(Plan::new(&key.0, rank));
-        self.plans.insert(key, Arc::clone(&plan));
-        plan
     }
 }

@@ -70,7 +70,7 @@ impl Preparation {
     ) -> Result<Self, Error> {
         let question = question(core, key, call, checked);
         let wanted = call.schedule.filter(|choice| choice.serves(question));
-        let choice = wanted.unwrap_or_else(|| core.selector.select(question));
+        let choice = wanted.unwrap_or_else(|| core.choose(question));
         let mut copy = Vec::new();
         // SAFETY: as the caller vouches.
         let input = unsafe { prepared_input(call, checked, &mut copy)? };

@@ -47,6 +47,7 @@ mod health;
 mod interpret;
 mod interrupt;
 mod job;
+mod known;
 mod launchers;
 mod leader;
 mod leave;

@@ -23,7 +23,7 @@ use crate::{Algorithm, Fold, Hosts};
 use rlaunch_wire::{Collective, DType, Op};
 
 /// How the ranks of a communicator lie.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Shape {
     pub world: u32,
     /// Hosts that hold at least one rank; 1 where all ranks share memory.
@@ -66,7 +66,7 @@ impl Shape {
 }
 
 /// A call, as far as the choice depends on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Question {
     pub collective: Collective,
     /// Bytes of the vector, or of the blocks of all ranks together. Not all ranks know it of
