@@ -31,7 +31,7 @@ struct Memory {
 }
 
 fn check_program(rank: usize, program: &Program) -> Result<(), Violation> {
-    let before = Ancestors::of(program);
+    let mut before = Ancestors::of(program);
     let chunks = program.spec.output_chunks(program.rank, program.cut) as usize;
     let mut memory = Memory {
         output: vec![Touched::default(); chunks],
@@ -100,30 +100,43 @@ impl Memory {
     }
 }
 
-/// For each step, one bit for every step that is complete before it starts.
-struct Ancestors {
-    words: usize,
-    bits: Vec<u64>,
+/// What must be complete before a step starts. Looked for when asked: programs of a thousand ranks can
+/// have a million steps, and conflicts are mostly with steps just before.
+struct Ancestors<'a> {
+    program: &'a Program,
+    /// In which search a step was last seen.
+    seen: Vec<u32>,
+    search: u32,
+    open: Vec<usize>,
 }
 
-impl Ancestors {
-    fn of(program: &Program) -> Self {
-        let words = program.steps.len().div_ceil(64);
-        let mut bits = vec![0; words * program.steps.len()];
-        for (index, step) in program.steps.iter().enumerate() {
-            let (earlier, own) = bits.split_at_mut(index * words);
-            for &after in &step.after {
-                let after = after as usize;
-                for word in 0..=after / 64 {
-                    own[word] |= earlier[after * words + word];
-                }
-                own[after / 64] |= 1 << (after % 64);
-            }
+impl<'a> Ancestors<'a> {
+    fn of(program: &'a Program) -> Self {
+        Self {
+            program,
+            seen: vec![0; program.steps.len()],
+            search: 0,
+            open: Vec::new(),
         }
-        Self { words, bits }
     }
 
-    fn contains(&self, step: usize, ancestor: usize) -> bool {
-        self.bits[step * self.words + ancestor / 64] & (1 << (ancestor % 64)) != 0
+    fn contains(&mut self, step: usize, ancestor: usize) -> bool {
+        self.search += 1;
+        self.open.clear();
+        self.open.push(step);
+        while let Some(at) = self.open.pop() {
+            for &after in &self.program.steps[at].after {
+                let after = after as usize;
+                if after == ancestor {
+                    return true;
+                }
+                // Steps come after what they wait for.
+                if after > ancestor && self.seen[after] != self.search {
+                    self.seen[after] = self.search;
+                    self.open.push(after);
+                }
+            }
+        }
+        false
     }
 }
