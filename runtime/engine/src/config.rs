@@ -54,9 +54,10 @@ pub struct Config {
     pub local_size: Option<u32>,
     pub rendezvous: Rendezvous,
     pub transports: Transports,
-    /// Ranks of one host may read and write each other's memory, where the kernel lets them; else
-    /// data goes through what they share of it.
-    pub single_copy: bool,
+    /// Whether ranks of one host read and write each other's memory, where the kernel lets them; else
+    /// data goes through what they share of it. `None`: where that is known to be faster, which is
+    /// between two with a core each.
+    pub single_copy: Option<bool>,
     pub timeout: Duration,
     pub init_timeout: Duration,
     pub recorder: RecorderSettings,
@@ -85,7 +86,7 @@ impl Config {
                 shm: true,
                 tcp: true,
             },
-            single_copy: true,
+            single_copy: None,
             timeout: TIMEOUT_DEFAULT,
             init_timeout: INIT_TIMEOUT_DEFAULT,
             recorder: RecorderSettings::default(),
@@ -134,10 +135,10 @@ impl Config {
         config.algorithm = read(environment::RLAUNCH_ALGO);
         config.tune_file = read(environment::RLAUNCH_TUNE_FILE).map(PathBuf::from);
         config.numbers = Numbers {
-            precise: switch(read, environment::RLAUNCH_PRECISE, false)?,
-            deterministic: switch(read, environment::RLAUNCH_DETERMINISTIC, false)?,
+            precise: switch(read, environment::RLAUNCH_PRECISE)?.unwrap_or(false),
+            deterministic: switch(read, environment::RLAUNCH_DETERMINISTIC)?.unwrap_or(false),
         };
-        config.single_copy = switch(read, environment::RLAUNCH_SINGLE_COPY, true)?;
+        config.single_copy = switch(read, environment::RLAUNCH_SINGLE_COPY)?;
         config.host_id = read(environment::RLAUNCH_HOST_ID);
         config.recorder = RecorderSettings::parse(
             read(environment::RLAUNCH_RECORDER_SIGNAL).as_deref(),
@@ -175,15 +176,11 @@ pub fn seconds(value: f64) -> Option<Duration> {
     (value > 0.0).then(|| Duration::from_secs_f64(value.clamp(shortest, LONGEST)))
 }
 
-fn switch(
-    read: &impl Fn(&str) -> Option<String>,
-    name: &str,
-    default: bool,
-) -> Result<bool, Error> {
+fn switch(read: &impl Fn(&str) -> Option<String>, name: &str) -> Result<Option<bool>, Error> {
     match read(name).as_deref().map(str::trim) {
-        None => Ok(default),
-        Some("0") => Ok(false),
-        Some("1") => Ok(true),
+        None => Ok(None),
+        Some("0") => Ok(Some(false)),
+        Some("1") => Ok(Some(true)),
         Some(text) => Err(Error::Init(format!("{name}={text:?} is not 0 or 1"))),
     }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use prost::Message;
 use rlaunch_transport::Secret;
-use rlaunch_transport::shm::{self, Doorbell, ShmConnection, ShmSetup, Team};
+use rlaunch_transport::shm::{self, Doorbell, ShmConnection, ShmSetup, SingleCopy, Team};
 use rlaunch_transport::tcp::TcpEndpoint;
 use rlaunch_transport::tcp::handshake::Identity;
 
@@ -179,13 +179,19 @@ fn share_memory(
     let mut group = job.to_vec();
     group.extend((near[0] as u32).to_le_bytes());
     group.extend(cards[near[0]].pid.to_le_bytes());
+    let has_core = has_core_each(&cards[me], cards);
     let setup = ShmSetup {
         secret: secret.clone(),
         group,
         local_rank: local_rank as u32,
         local_size: near.len() as u32,
-        slot_bytes: local::slot_bytes(has_core_each(&cards[me], cards)),
-        single_copy: config.single_copy,
+        slot_bytes: local::slot_bytes(has_core),
+        single_copy: match config.single_copy {
+            Some(false) => SingleCopy::Off,
+            Some(true) => SingleCopy::Always,
+            None if has_core => SingleCopy::Pairs,
+            None => SingleCopy::Off,
+        },
         deadline,
     };
     let team = shm::setup(&setup).map_err(|error| {

@@ -75,7 +75,7 @@ fn results_are_the_same_with_and_without() {
     for size in [2, 5] {
         for without in [0, 1, size] {
             let change = |config: Config| Config {
-                single_copy: config.rank >= without,
+                single_copy: Some(config.rank >= without),
                 ..config
             };
             ranks_with(&config(size, SHM), change, |world| {
@@ -113,4 +113,70 @@ fn a_buffer_is_its_owners_again_after_a_timeout() {
             assert!(buffer.iter().all(|byte| *byte == 9));
         }
     });
+}
+
+/// Memory that is not there, as of a mapped file that was cut, is an error on both, at once.
+#[test]
+fn memory_that_is_not_there_fails_the_call_on_both_ranks() {
+    const LENGTH: usize = 1 << 20;
+    let errors = ranks_with(
+        &config(2, SHM),
+        |config| config,
+        |world| {
+            let mut buffer = vec![1u8; LENGTH];
+            world.broadcast(&mut buffer, 0).unwrap();
+            let cut = CutFile::new(LENGTH);
+            let begun = Instant::now();
+            let error = if world.rank() == 0 {
+                // SAFETY: the addresses are this test's own; nobody but the kernel reads them, which finds
+                // that nothing is there.
+                let missing =
+                    unsafe { std::slice::from_raw_parts_mut(cut.at.cast::<u8>(), LENGTH) };
+                world.broadcast(missing, 0).unwrap_err()
+            } else {
+                world.broadcast(&mut buffer, 0).unwrap_err()
+            };
+            assert!(begun.elapsed() < Duration::from_secs(2), "{error}");
+            error.to_string()
+        },
+    );
+    assert!(
+        errors.iter().any(|text| text.contains("buffer")),
+        "{errors:?}"
+    );
+}
+
+/// The addresses of a mapped file that has no bytes any more.
+struct CutFile {
+    at: *mut libc::c_void,
+    length: usize,
+}
+
+impl CutFile {
+    fn new(length: usize) -> Self {
+        use std::os::fd::AsRawFd;
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(length as u64).unwrap();
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let at = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                length,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        assert_ne!(at, libc::MAP_FAILED);
+        file.set_len(0).unwrap();
+        Self { at, length }
+    }
+}
+
+impl Drop for CutFile {
+    fn drop(&mut self) {
+        // SAFETY: mapped in `new`, and used no more.
+        unsafe { libc::munmap(self.at, self.length) };
+    }
 }

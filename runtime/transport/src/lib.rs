@@ -100,6 +100,17 @@ pub enum ConnectionError {
     Io(#[from] std::io::Error),
 }
 
+impl ConnectionError {
+    /// Memory could not be copied between two ranks: the peer's, if the error does not say that it is
+    /// this rank's own.
+    pub fn reach(error: std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::InvalidInput => Self::Io(error),
+            _ => Self::Reach(error),
+        }
+    }
+}
+
 /// One rank's end of the channel to one peer. See the crate's documentation for the rules.
 pub trait Connection: Send + std::fmt::Debug {
     fn capabilities(&self) -> Capabilities;

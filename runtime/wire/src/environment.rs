@@ -38,7 +38,8 @@ pub const RLAUNCH_RECORDER_SIGNAL: &str = "RLAUNCH_RECORDER_SIGNAL";
 pub const RLAUNCH_RECORDER_FILE: &str = "RLAUNCH_RECORDER_FILE";
 /// Transports allowed, by name: `shm,tcp`.
 pub const RLAUNCH_TRANSPORT: &str = "RLAUNCH_TRANSPORT";
-/// `0`: ranks of one host don't read and write each other's memory, but what they share of it.
+/// `0`: ranks of one host don't read and write each other's memory, but what they share of it; `1`: they
+/// always do; else where it is known to be faster.
 pub const RLAUNCH_SINGLE_COPY: &str = "RLAUNCH_SINGLE_COPY";
 /// Ranks of one host that set it differently share no memory, as if on different hosts.
 pub const RLAUNCH_HOST_ID: &str = "RLAUNCH_HOST_ID";

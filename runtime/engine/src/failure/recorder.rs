@@ -4,8 +4,9 @@
 //! dump must come out while a call hangs. Each entry carries a version that is odd while it is
 //! written; a reader that sees it change looks again, and after a few times leaves the entry out.
 //!
-//! A call that is over before its wait looks at a clock begins by the coarse one, up to 4 ms early, and
-//! took no time; the begin of a longer one is put right at that look, a few microseconds late.
+//! A small call that is over before its wait looks at a clock begins by the coarse one, up to 4 ms early,
+//! though not before what ended before it, and took no time; the begin of one that waits is put right at
+//! that look, a few microseconds late.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -17,6 +18,8 @@ use super::clock::{at, coarse_now, exact_now};
 
 /// Operations remembered for each communicator.
 pub(crate) const OPERATIONS: usize = 64;
+/// An operation of so many bytes takes long beside two looks at the clock.
+const EXACT_BYTES_MIN: u64 = 16 * 1024;
 /// Looks at an entry that is being written.
 const LOOKS: usize = 16;
 
@@ -27,6 +30,8 @@ pub(crate) struct Recorder {
     /// Operations ever begun.
     begun: AtomicU64,
     epoch: u64,
+    /// The last exact time.
+    latest: AtomicU64,
 }
 
 /// Names an operation for its end.
@@ -90,6 +95,7 @@ impl Recorder {
             entries: (0..OPERATIONS).map(|_| Entry::default()).collect(),
             begun: AtomicU64::new(0),
             epoch: at(epoch),
+            latest: AtomicU64::new(0),
         }
     }
 
@@ -106,17 +112,33 @@ impl Recorder {
         }
         words[PEER_AND_TAG] = peer_and_tag;
         words[BYTES] = about.bytes;
-        words[BEGUN_AT] = coarse_now();
+        words[BEGUN_AT] = self.now(about.bytes);
         self.entry(number).write(&words);
         self.begun.store(number + 1, Ordering::Release);
         Slot(number)
     }
 
-    /// The operation waits: it has begun about now.
+    /// Exact for an operation that is long beside a look at the clock; else not before what is known.
+    #[inline]
+    fn now(&self, bytes: u64) -> u64 {
+        if bytes >= EXACT_BYTES_MIN {
+            self.note(exact_now())
+        } else {
+            coarse_now().max(self.latest.load(Ordering::Relaxed))
+        }
+    }
+
+    fn note(&self, now: u64) -> u64 {
+        self.latest.store(now, Ordering::Relaxed);
+        now
+    }
+
+    /// The operation waits: it has begun about now, if its begin is not known exactly.
     pub(crate) fn wait(&self, slot: Slot) {
-        if self.remembers(slot) {
-            let now = exact_now();
-            let entry = self.entry(slot.0);
+        let entry = self.entry(slot.0);
+        let is_exact = entry.words[BYTES].load(Ordering::Relaxed) >= EXACT_BYTES_MIN;
+        if self.remembers(slot) && !is_exact {
+            let now = self.note(exact_now());
             entry.change(|words| words[BEGUN_AT].store(now, Ordering::Relaxed));
         }
     }
@@ -133,8 +155,10 @@ impl Recorder {
         } else {
             OperationState::Failed
         };
-        let ended_at = has_waited.then(exact_now);
-        self.entry(slot.0).change(|words| {
+        let entry = self.entry(slot.0);
+        let is_exact = entry.words[BYTES].load(Ordering::Relaxed) >= EXACT_BYTES_MIN;
+        let ended_at = (has_waited || is_exact).then(|| self.note(exact_now()));
+        entry.change(|words| {
             let ended_at = ended_at.unwrap_or_else(|| words[BEGUN_AT].load(Ordering::Relaxed));
             words[ENDED_AT].store(ended_at, Ordering::Relaxed);
             words[STATE].store(state as u64, Ordering::Relaxed);

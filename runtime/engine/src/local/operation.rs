@@ -1,7 +1,7 @@
 //! [`LocalOperation`] as the core drives it, on a communicator's team.
 
-use rlaunch_transport::Progress;
 use rlaunch_transport::shm::Team;
+use rlaunch_transport::{ConnectionError, Progress};
 use rlaunch_wire::Descriptor;
 
 use super::{CountsDiffer, Failure, LocalOperation};
@@ -54,12 +54,9 @@ impl TeamOperation {
             Failure::Counts(difference, counts) => (difference, Some(counts)),
             Failure::Memory(error) => return Error::Memory(error.to_string()),
             Failure::Reach { member, error } => {
-                let peer = core.identity(self.world_rank(core, member));
-                return Error::Argument(format!(
-                    "rank {} can't reach the buffer of {peer}: {error}; hint: memory that the kernel \
-                     does not copy between processes needs RLAUNCH_SINGLE_COPY=0 on all ranks",
-                    core.rank
-                ));
+                let peer = self.world_rank(core, member);
+                let cause = ConnectionError::reach(error).to_string();
+                return core.garbled(peer, cause, &self.descriptor);
             }
         };
         let peer = self.world_rank(core, difference.member);

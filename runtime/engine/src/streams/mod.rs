@@ -220,7 +220,13 @@ impl Core {
                 Ok(None) => return Ok(None),
                 Err(error) => return Err(self.explain(rank, error, call)),
             };
-            self.peers[rank as usize].last_heard = Some(header.descriptor);
+            // The others answer this rank's own calls.
+            if matches!(
+                header.kind,
+                Kind::Collective | Kind::Eager | Kind::Request | Kind::Granted
+            ) {
+                self.peers[rank as usize].last_heard = Some(header.descriptor);
+            }
             match header.kind {
                 Kind::Collective if self.groups.is_over(header.descriptor.communicator) => {
                     self.begin_intake(rank, header, Goes::Nowhere);

@@ -14,7 +14,7 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use nix::fcntl::{FallocateFlags, FcntlArg, SealFlag, fallocate, fcntl};
@@ -59,6 +59,7 @@ pub struct Arena {
     pub(super) zones: Zones,
     /// Whether this process can read the others' memory; see [`super::reach`].
     pub(super) reach: OnceLock<Option<Reach>>,
+    pub(super) reaches_many: AtomicBool,
 }
 
 // SAFETY: the mapping is valid in all threads; what lies in it is reached by atomics, or is handed
@@ -122,6 +123,7 @@ impl Arena {
             memory,
             zones,
             reach: OnceLock::new(),
+            reaches_many: AtomicBool::new(false),
         }))
     }
 

@@ -196,7 +196,7 @@ mod tests {
         let (claims, written) = (AtomicU64::new(0), AtomicU64::new(0));
         let pieces = Pieces::of(64 << 20);
         // The last one after longer than a turn can be told from a later one.
-        for turn in [1, 2, 1 << 30, 1 << 31, u32::MAX, 0, 1, u32::MAX - 5] {
+        for turn in [1, 2, 1 << 30, 1 << 31, u32::MAX, 0, 3, u32::MAX - 5] {
             let words = Claims {
                 claims: &claims,
                 written: &written,

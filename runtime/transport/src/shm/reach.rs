@@ -13,6 +13,16 @@ use std::sync::atomic::Ordering;
 use super::{Arena, State};
 use crate::nonce;
 
+/// When the kernel copies between ranks, if it lets them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SingleCopy {
+    Off,
+    /// Between two. Where more read one's memory, they wait for each other in the kernel, and find in
+    /// staging what the first has brought to a cache they share.
+    Pairs,
+    Always,
+}
+
 /// The processes of all ranks of an arena, which this one can read and write.
 #[derive(Debug)]
 pub struct Reach {
@@ -31,7 +41,9 @@ static TOKEN: OnceLock<u64> = OnceLock::new();
 
 impl Arena {
     /// Tells the others how to find this rank's memory. Call before [`State::Present`].
-    pub(super) fn introduce(&self, rank: u32) -> io::Result<()> {
+    pub(super) fn introduce(&self, rank: u32, single_copy: SingleCopy) -> io::Result<()> {
+        let is_always = single_copy == SingleCopy::Always;
+        self.reaches_many.store(is_always, Ordering::Relaxed);
         let fresh = nonce()?;
         let token = TOKEN.get_or_init(|| {
             let bytes = fresh.first_chunk().copied().unwrap_or_default();
@@ -56,6 +68,12 @@ impl Arena {
             Some(found) => found.as_ref(),
             None => self.try_reach(),
         }
+    }
+
+    /// The same for a call of so many members: `None` also where it would not be worth it.
+    pub fn reach_among(&self, members: u32) -> Option<&Reach> {
+        let is_worth = members == 2 || self.reaches_many.load(Ordering::Relaxed);
+        if is_worth { self.reach() } else { None }
     }
 
     #[cold]
@@ -158,10 +176,42 @@ unsafe fn transfer(
             // It stops short where memory is missing, and says so at the next attempt.
             Ok(moved) if moved > 0 => done += moved,
             Ok(_) => return Err(io::Error::from_raw_os_error(libc::EFAULT)),
-            Err(_) => return Err(io::Error::last_os_error()),
+            Err(_) => {
+                let error = io::Error::last_os_error();
+                let is_ours = error.raw_os_error() == Some(libc::EFAULT) && is_missing(here);
+                return Err(if is_ours { OwnBuffer.into() } else { error });
+            }
         }
     }
     Ok(())
+}
+
+/// Why memory could not be copied: it is this rank's own that is not there.
+#[derive(Debug, thiserror::Error)]
+#[error("this rank's own buffer can't be used: part of its memory is not there, or is read-only")]
+pub(crate) struct OwnBuffer;
+
+impl From<OwnBuffer> for io::Error {
+    fn from(error: OwnBuffer) -> Self {
+        Self::new(io::ErrorKind::InvalidInput, error)
+    }
+}
+
+/// Whether the first byte of a range of this process is not there: as behind the end of a mapped file.
+fn is_missing(range: libc::iovec) -> bool {
+    let mut byte = 0u8;
+    let to = libc::iovec {
+        iov_base: (&raw mut byte).cast(),
+        iov_len: 1,
+    };
+    let from = libc::iovec {
+        iov_len: 1,
+        ..range
+    };
+    // SAFETY: the variable has room for one byte; what is wrong with the range is an error.
+    let read =
+        unsafe { libc::process_vm_readv(libc::getpid(), &raw const to, 1, &raw const from, 1, 0) };
+    read != 1
 }
 
 #[cfg(test)]
@@ -171,7 +221,7 @@ mod tests {
     fn pair() -> std::sync::Arc<Arena> {
         let arena = Arena::create(2).unwrap();
         for rank in 0..2 {
-            arena.introduce(rank).unwrap();
+            arena.introduce(rank, SingleCopy::Pairs).unwrap();
         }
         arena
     }
@@ -215,5 +265,10 @@ mod tests {
         // SAFETY: the array has 8 bytes.
         let error = unsafe { reach.read(1, 8, taken.as_mut_ptr(), 8) }.unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EFAULT));
+        let from = taken.as_ptr() as u64;
+        // SAFETY: nothing is at that address, which is an error.
+        let own =
+            unsafe { reach.read(1, from, std::ptr::without_provenance_mut(8), 8) }.unwrap_err();
+        assert!(own.to_string().contains("own buffer"), "{own}");
     }
 }

@@ -149,7 +149,7 @@ impl ShmConnection {
         if is_withdrawn || !is_there {
             return Ok(Progress::Idle);
         }
-        Err(ConnectionError::Reach(error))
+        Err(ConnectionError::reach(error))
     }
 
     /// Of a header's last word: where its payload lies, if it came by reference.

@@ -24,7 +24,7 @@ use nix::sys::socket::{
     ControlMessage, ControlMessageOwned, MsgFlags, getsockopt, recvmsg, sendmsg, sockopt,
 };
 
-use super::{Arena, State, Team};
+use super::{Arena, SingleCopy, State, Team};
 use crate::{NONCE_BYTES, PROOF_BYTES, Secret, nonce, verify};
 
 /// What a rank knows of its host's group.
@@ -37,8 +37,7 @@ pub struct ShmSetup {
     pub local_size: u32,
     /// Length of the staging slots of the team of all; local rank 0's holds.
     pub slot_bytes: usize,
-    /// The others may read and write this rank's memory directly, if the kernel lets them.
-    pub single_copy: bool,
+    pub single_copy: SingleCopy,
     pub deadline: Instant,
 }
 
@@ -73,8 +72,9 @@ pub fn setup(setup: &ShmSetup) -> Result<Team, ShmSetupError> {
         let place = arena.first_place();
         Team::open(arena, place, members, setup.local_rank)?
     };
-    if setup.single_copy {
-        team.arena().introduce(setup.local_rank)?;
+    if setup.single_copy != SingleCopy::Off {
+        team.arena()
+            .introduce(setup.local_rank, setup.single_copy)?;
     }
     team.arena().set_state(setup.local_rank, State::Present);
     Ok(team)
@@ -240,7 +240,7 @@ mod tests {
             local_rank,
             local_size: 2,
             slot_bytes: 4096,
-            single_copy: true,
+            single_copy: SingleCopy::Pairs,
             deadline: Instant::now() + Duration::from_secs_f64(seconds),
         }
     }

@@ -10,6 +10,7 @@ use socket2::{Domain, Protocol, SockAddr, Socket, TcpKeepalive, Type};
 use super::interfaces::Family;
 use super::routes::Route;
 use crate::ConnectionError;
+use crate::shm::OwnBuffer;
 
 const BACKLOG: i32 = 1024;
 /// A host that vanished is noticed this soon although nothing is being sent.
@@ -214,6 +215,9 @@ pub(super) fn receive(
 
 /// A reset is how the kernel reports a process that died with bytes unread.
 fn classify(error: io::Error) -> ConnectionError {
+    if error.raw_os_error() == Some(libc::EFAULT) {
+        return ConnectionError::Io(OwnBuffer.into());
+    }
     match error.kind() {
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => ConnectionError::Closed,
         _ => ConnectionError::Io(error),

@@ -194,7 +194,7 @@ impl Offer {
 
     fn usual(team: &Team, call: &Call, plan: &Plan) -> Option<Self> {
         let whole = 0..plan.input_bytes();
-        let reaches = is_copied(call, plan) && team.arena().reach().is_some();
+        let reaches = is_copied(call, plan) && team.arena().reach_among(plan.members).is_some();
         let is_read = gives(plan, plan.me);
         let input = if !is_read {
             EMPTY
