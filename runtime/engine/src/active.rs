@@ -13,7 +13,7 @@ use crate::completion::Completion;
 use crate::core::Core;
 use crate::error::Bound;
 use crate::failure::Slot;
-use crate::group::{Group, GroupKey};
+use crate::group::GroupKey;
 use crate::job::{Job, Work};
 use crate::wait::{Awaited, Operation};
 
@@ -174,8 +174,17 @@ impl Core {
             Error::Argument(_) | Error::Finalized | Error::Cancelled => error,
             error => {
                 self.ending.has_told = true;
-                self.fail(key, error)
+                let error = self.fail(key, error);
+                self.note_told(key);
+                error
             }
+        }
+    }
+
+    /// The communicator's error, if it has one, is returned to the program.
+    pub(crate) fn note_told(&mut self, key: GroupKey) {
+        if let Some(group) = self.groups.get_mut(key) {
+            group.is_told |= group.poison.is_some();
         }
     }
 
@@ -263,15 +272,14 @@ impl Core {
 
     /// The communicator's last handle is gone; nothing of it is under way.
     pub(crate) fn free(&mut self, key: GroupKey) {
-        let is_whole = |group: &Group| group.poison.is_none();
-        if self.groups.get(key).is_some_and(is_whole) {
+        if self.groups.get(key).is_some() {
             self.settle(key);
-            let found = self.groups.get(key).and_then(|group| group.poison.clone());
-            self.ending.late = self.ending.late.take().or(found);
         }
         let Some(group) = self.groups.remove(key) else {
             return;
         };
+        let untold = group.untold_difference(self.rank).cloned();
+        self.ending.late = self.ending.late.take().or(untold);
         self.forget_aside(group.id());
         self.ballots.forget(group.id());
         self.close_points(group.id(), &Error::Finalized);

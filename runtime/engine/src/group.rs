@@ -40,6 +40,8 @@ pub(crate) struct Group {
     pub(crate) timeout: Option<Duration>,
     /// The first error; every later call returns it.
     pub(crate) poison: Option<Error>,
+    /// The program knows of it: it has been returned here.
+    pub(crate) is_told: bool,
     /// Collective calls begun.
     pub(crate) calls: u64,
     pub(crate) history: VecDeque<Descriptor>,
@@ -79,6 +81,7 @@ impl Group {
             hosts,
             timeout: None,
             poison: None,
+            is_told: false,
             calls: 0,
             history: VecDeque::new(),
             waits_in: None,
@@ -113,6 +116,21 @@ impl Group {
 
     pub(crate) fn contains(&self, world_rank: u32) -> bool {
         self.ranks.contains(&world_rank)
+    }
+
+    /// The program must still hear of it: calls differed, this rank's among them, and none that it
+    /// made could tell.
+    pub(crate) fn untold_difference(&self, rank: u32) -> Option<&Error> {
+        let is_open = !self.is_told && !self.is_replaced;
+        let poison = self.poison.as_ref().filter(|_| is_open);
+        poison.filter(|error| match error {
+            Error::Mismatch {
+                left_rank,
+                right_rank,
+                ..
+            } => [left_rank.rank, right_rank.rank].contains(&rank),
+            _ => false,
+        })
     }
 
     /// What this rank does in it. A wait that has just begun, and messages between two, are known to
@@ -186,6 +204,7 @@ impl Groups {
             self.slots.len() - 1
         });
         let key = GroupKey(index as u32);
+        self.failed.retain(|failed| *failed != group.id());
         self.by_id.insert(group.id(), key);
         self.slots[index] = Some(group);
         key

@@ -56,10 +56,9 @@ impl Core {
             count: 0,
         };
         let is_news = !self.ending.has_told;
-        let known = self.failed_groups();
         self.settle_last_calls();
         let found = self.ending.late.take();
-        let found = found.or_else(|| self.differences_since(&known));
+        let found = found.or_else(|| self.untold_difference());
         self.ending.late = found.or_else(|| self.missed_call());
         let result = self.last_failure().map_or(Ok(()), Err);
         if result.is_ok() {
@@ -98,18 +97,10 @@ impl Core {
         of_world.or_else(|| self.ending.late.take())
     }
 
-    fn failed_groups(&self) -> Vec<GroupKey> {
-        let mut keys = self.groups.keys();
-        keys.retain(|key| self.group(*key).poison.is_some());
-        keys
-    }
-
     /// A difference that no call has been able to tell. Of other failures those told whom they concern.
-    fn differences_since(&self, known: &[GroupKey]) -> Option<Error> {
-        let failed = self.failed_groups().into_iter();
-        let new = failed.filter(|key| !known.contains(key));
-        let mut errors = new.filter_map(|key| self.group(key).poison.clone());
-        errors.find(|error| matches!(error, Error::Mismatch { .. }))
+    fn untold_difference(&self) -> Option<Error> {
+        let untold = |group: &Group| group.untold_difference(self.rank).cloned();
+        self.groups.iter().find_map(untold)
     }
 
     /// The first of this rank's last calls that another rank has left without.

@@ -185,6 +185,8 @@ impl Core {
         };
         match self.groups.find(id) {
             Some(key) => self.poison(key, error),
+            // Where it had failed before it was freed, that is told already, or kept for the end.
+            None if self.groups.is_over(id) => {}
             None if is_mine => drop(self.ending.late.get_or_insert(error)),
             None => {}
         }

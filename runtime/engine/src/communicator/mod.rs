@@ -104,7 +104,11 @@ impl Communicator {
     /// What this communicator failed with, if it has.
     pub fn error(&self) -> Option<Error> {
         let key = self.key();
-        let checked = self.engine().with(move |core| core.check(key));
+        let checked = self.engine().with(move |core| {
+            let checked = core.check(key);
+            core.note_told(key);
+            checked
+        });
         checked.err()
     }
 

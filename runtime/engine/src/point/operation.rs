@@ -190,8 +190,14 @@ impl Core {
         self.points.operations.started -= 1;
         self.points.operations.remove(id);
         self.record_finish(call.communicator, slot, result.is_ok());
-        self.ending.has_told |=
+        let is_told =
             matches!(&result, Err(error) if !matches!(error, Error::Finalized | Error::Cancelled));
+        if is_told {
+            self.ending.has_told = true;
+            if let Some(key) = self.groups.find(call.communicator) {
+                self.note_told(key);
+            }
+        }
         completion.complete(result);
     }
 
