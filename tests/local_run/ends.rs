@@ -71,6 +71,27 @@ fn ranks_that_ignore_term_are_killed() {
     assert!(run.took < Duration::from_secs(20));
 }
 
+/// Nobody would wake it: the others have ended.
+#[test]
+fn a_stopped_rank_that_is_left_alone_is_ended() {
+    for (code, options) in [(0, &[][..]), (5, &["--on-failure", "continue"])] {
+        let script = format!("if [ $RANK = 1 ]; then kill -STOP $$; fi; sleep 1; exit {code}");
+        let options = [options, &["--kill-after", "1"]].concat();
+        let run = ranks(3, &options, &script);
+        assert!(run.code.is_some_and(|code| code > 128), "{}", run.stderr);
+        assert!(run.took < Duration::from_secs(20));
+        for words in [
+            "rank 1 on",
+            "is stopped, and the others have all ended",
+            "KILL follows in 1 s",
+        ] {
+            assert!(run.stderr.contains(words), "{}", run.stderr);
+        }
+        let verdict = "was stopped, and still was when the others had ended";
+        assert!(run.stderr.contains(verdict), "{}", run.stderr);
+    }
+}
+
 /// A child in a session of its own does not keep the job from ending, and does not outlive it.
 #[test]
 fn background_children_are_gone() {

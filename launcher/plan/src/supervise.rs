@@ -12,8 +12,9 @@
 //!   the reports that were under way have come, and the earliest on one common clock is the cause.
 //!   A rank that returns 0 while others run is no failure.
 //! - With `--on-failure continue` the others are told and go on; the first failure is still the
-//!   cause that the verdict names once they have ended. Ranks that the others have shut out and that
-//!   alone are left are ended after `kill_after`.
+//!   cause that the verdict names once they have ended.
+//! - Ranks that the others have shut out, or that are stopped, and that alone are left are ended
+//!   after `kill_after`.
 //! - *Ending* sends TERM; agents send KILL after `kill_after`. A host that has not said how its
 //!   ranks ended [`GRACE`](limits::GRACE) after that is given up. A signal of the user sends KILL
 //!   at once, one more stops the waiting.

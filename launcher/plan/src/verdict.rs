@@ -70,11 +70,13 @@ pub enum Cause {
         /// `the world: loss is NaN`
         what: String,
     },
-    /// It had not answered its peers, which went on without it; rlaunch ended it after them.
+    /// It had not answered its peers, which went on without it, or was stopped when they had ended;
+    /// rlaunch ended it after them.
     RankShutOut {
         rank: u32,
         host: String,
         pid: Option<u32>,
+        stopped: bool,
     },
     LaunchFailed {
         rank: u32,

@@ -202,7 +202,14 @@ impl Supervisor {
             Ending::Signal(signal) => exit_code::of_signal(signal),
         };
         if state.is_ended_shut_out {
-            return (Cause::RankShutOut { rank, host, pid }, code);
+            let stopped = state.stopped_at.is_some();
+            let cause = Cause::RankShutOut {
+                rank,
+                host,
+                pid,
+                stopped,
+            };
+            return (cause, code);
         }
         let cause = Cause::RankEnded {
             rank,

@@ -31,7 +31,7 @@ pub struct Supervisor {
     pub(super) job_deadline: Option<Duration>,
     /// When ranks that have not joined are named.
     pub(super) join_warning_at: Option<Duration>,
-    /// When ranks are ended that are left alone and that the others have shut out.
+    /// When ranks are ended that are left alone, and stopped or shut out by the others.
     pub(super) shut_out_end_at: Option<Duration>,
     pub(super) has_ended_shut_out: bool,
     pub(super) last_call: Duration,
@@ -281,7 +281,7 @@ impl Supervisor {
                 rank,
                 signal,
                 continued,
-            } => self.stopped(rank, signal, continued),
+            } => self.stopped(rank, signal, continued, now),
             Event::LaunchFailed {
                 rank,
                 what,

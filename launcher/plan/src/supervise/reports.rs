@@ -79,17 +79,19 @@ impl Supervisor {
                 cause,
             )
         };
-        self.fail(
-            Failure {
-                at_us,
-                error_us,
-                host,
-                kind,
-            },
-            &[rank],
-            &cause,
-            now,
-        );
+        // What the others did while it was stopped is no earlier failure.
+        let stopped_at = self.ranks[index].stopped_at;
+        let (at_us, error_us) = match stopped_at.filter(|_| self.ranks[index].is_ended_shut_out) {
+            Some(at) => (micros(at), 0),
+            None => (at_us, error_us),
+        };
+        let failure = Failure {
+            at_us,
+            error_us,
+            host,
+            kind,
+        };
+        self.fail(failure, &[rank], &cause, now);
     }
 
     pub(super) fn launch_failed(
@@ -121,11 +123,12 @@ impl Supervisor {
         self.fail(failure, &[rank], "was not started", now);
     }
 
-    pub(super) fn stopped(&mut self, rank: u32, signal: i32, continued: bool) {
+    pub(super) fn stopped(&mut self, rank: u32, signal: i32, continued: bool, now: Duration) {
         let index = rank as usize;
-        if self.is_ending() || self.ranks[index].over() {
+        if self.is_ending() || self.has_ended_shut_out || self.ranks[index].over() {
             return;
         }
+        self.ranks[index].stopped_at = (!continued).then_some(now);
         let label = self.rank_label(index);
         self.warn(match (continued, self.ranks[index].pid) {
             (true, _) => format!("{label} continues"),

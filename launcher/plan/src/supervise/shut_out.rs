@@ -1,6 +1,7 @@
 //! Ranks that live and that the others have gone on without: stopped (SIGSTOP, a debugger) when a
-//! `shrink` waited for them. When only such are left, nobody will wake them, and the job would wait for
-//! ever: they are ended after `--kill-after`.
+//! `shrink` waited for them, or stopped still when all others have ended. When only such are left,
+//! nobody will wake them, and the job would wait for ever: they are ended after `--kill-after`.
+//! What a debugger holds is not stopped in this sense: its agent does not hear of that.
 
 use std::time::Duration;
 
@@ -14,7 +15,8 @@ impl Supervisor {
     /// Starts the clock once none but such ranks is left, and stops it where that is not so.
     pub(super) fn watch_shut_out(&mut self, now: Duration) {
         let open: Vec<u32> = self.open_ranks();
-        let is_shut_out = |rank: &u32| self.ranks[*rank as usize].is_shut_out;
+        let is_stopped = |rank: &u32| self.ranks[*rank as usize].stopped_at.is_some();
+        let is_shut_out = |rank: &u32| self.ranks[*rank as usize].is_shut_out || is_stopped(rank);
         let is_alone = self.phase == Phase::Running
             && !open.is_empty()
             && open.len() < self.ranks.len()
@@ -28,12 +30,17 @@ impl Supervisor {
         }
         let patience = self.settings.kill_after;
         self.shut_out_end_at = Some(now.saturating_add(patience));
-        let (ranks, patience) = (ranges(&open), seconds(patience));
-        let number = if open.len() == 1 { "rank" } else { "ranks" };
-        self.warn(format!(
-            "{number} {ranks} did not answer the others, which went on without and have all ended; \
-             KILL follows in {patience}"
-        ));
+        let patience = seconds(patience);
+        let (who, verb) = match open[..] {
+            [rank] => (self.rank_label(rank as usize), "is"),
+            _ => (format!("ranks {}", ranges(&open)), "are"),
+        };
+        let why = if open.iter().all(is_stopped) {
+            format!("{verb} stopped, and the others have all ended")
+        } else {
+            "did not answer the others, which went on without and have all ended".to_owned()
+        };
+        self.warn(format!("{who} {why}; KILL follows in {patience}"));
     }
 
     pub(super) fn end_shut_out(&mut self) {

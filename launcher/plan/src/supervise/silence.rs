@@ -17,6 +17,8 @@ impl Supervisor {
             for host in &mut self.hosts {
                 host.heard_at = (host.heard_at + pause).min(now);
             }
+            // Whoever stopped the launcher with its ranks continues them together.
+            self.shut_out_end_at = self.shut_out_end_at.map(|at| at.saturating_add(pause));
         }
         self.last_call = now.max(self.last_call);
     }

@@ -45,7 +45,9 @@ pub(super) struct RankState {
     pub(super) aborted: Option<String>,
     /// Its peers have lost it: what it still does, it does alone.
     pub(super) is_shut_out: bool,
-    /// It was so to the end, and we ended it.
+    /// Since when it is stopped by a signal.
+    pub(super) stopped_at: Option<Duration>,
+    /// It was shut out or stopped to the end, and we ended it.
     pub(super) is_ended_shut_out: bool,
     /// Its peers were told of its end.
     pub(super) told: bool,
@@ -136,6 +138,7 @@ impl RankState {
             blames: None,
             aborted: None,
             is_shut_out: false,
+            stopped_at: None,
             is_ended_shut_out: false,
             told: false,
             tell_at: None,

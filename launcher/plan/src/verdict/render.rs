@@ -119,10 +119,12 @@ fn cause_line(cause: &Cause) -> String {
             pid,
             what,
         } => format!("{} aborted {}", label(*rank, host, *pid), show(what)),
-        Cause::RankShutOut { rank, host, pid } => format!(
-            "{} did not answer the others, which went on without it; it was ended after them",
-            label(*rank, host, *pid)
-        ),
+        Cause::RankShutOut {
+            rank,
+            host,
+            pid,
+            stopped,
+        } => shut_out_line(&label(*rank, host, *pid), *stopped),
         Cause::LaunchFailed {
             rank,
             host,
@@ -160,6 +162,15 @@ fn cause_line(cause: &Cause) -> String {
             format!("the agent on {host} {reason} (rank {rank})")
         }
     }
+}
+
+fn shut_out_line(label: &str, stopped: bool) -> String {
+    let what = if stopped {
+        "was stopped, and still was when the others had ended"
+    } else {
+        "did not answer the others, which went on without it"
+    };
+    format!("{label} {what}; it was ended after them")
 }
 
 fn label(rank: u32, host: &str, pid: Option<u32>) -> String {
@@ -306,6 +317,10 @@ fn cause_hint(cause: &Cause, silent: bool) -> Option<String> {
             "every rank has to make the same calls, and finalize at the end"
         }
         Cause::RankAborted { .. } => "the program called abort there, with this reason",
+        Cause::RankShutOut { stopped: true, .. } => {
+            "what stopped it (SIGSTOP, reading a terminal)? a longer --kill-after leaves time for \
+             `kill -CONT`"
+        }
         Cause::RankShutOut { .. } => {
             "it was stopped (SIGSTOP, a debugger), or hung: look in the program, and on that host"
         }

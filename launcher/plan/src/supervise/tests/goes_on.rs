@@ -96,7 +96,7 @@ fn a_rank_that_was_shut_out_and_is_left_alone_is_ended() {
     job.wait(ms(60_000));
     assert!(job.warnings().is_empty(), "rank 1 goes on");
     job.exit(1, Ending::Code(0));
-    assert!(job.warnings()[0].starts_with("rank 2 did not answer the others"));
+    assert!(job.warnings()[0].starts_with("rank 2 on n1 (pid 1002) did not answer the others"));
     job.wait(ms(69_999));
     assert!(job.terminates().is_empty());
     job.wait(ms(70_000));
@@ -148,5 +148,104 @@ fn a_rank_that_ends_meanwhile_is_not_ended() {
     job.exit(1, Ending::Code(1));
     job.finish_all();
     assert_eq!(job.blamed(), (Some(1), 1));
+    assert!(job.terminates().is_empty());
+}
+
+fn stop(rank: u32, continued: bool) -> Event {
+    Event::Stopped {
+        rank,
+        signal: if continued { 18 } else { 19 },
+        continued,
+    }
+}
+
+/// The others gave up on it by a timeout of theirs, which tells the launcher nothing.
+#[test]
+fn a_rank_that_is_stopped_and_left_alone_is_ended() {
+    for (on_failure, code) in [(OnFailure::Continue, 5), (OnFailure::Stop, 0)] {
+        let mut job = Job::with(&[2, 1], |settings| settings.on_failure = on_failure);
+        (0..3).for_each(|rank| job.started(rank));
+        job.wait(ms(1_000));
+        job.event(stop(2, false));
+        job.exit(0, Ending::Code(0));
+        job.wait(ms(60_000));
+        assert!(job.terminates().is_empty(), "rank 1 goes on");
+        job.exit(1, Ending::Code(code));
+        let warning = job.warnings().last().copied();
+        assert_eq!(
+            warning,
+            Some(
+                "rank 2 on n1 (pid 1002) is stopped, and the others have all ended; \
+                 KILL follows in 10 s"
+            )
+        );
+        job.wait(ms(69_999));
+        assert!(job.terminates().is_empty());
+        job.wait(ms(70_000));
+        assert_eq!(job.terminates(), [(vec![1], Duration::ZERO)]);
+        let by_us = Event::Exited {
+            rank: 2,
+            ending: KILL,
+            core_dumped: false,
+            by_us: true,
+            host_time_us: WALL_START_US + 70_000_000,
+        };
+        job.event(by_us);
+        job.finish_all();
+        let text = job.verdict().render();
+        let ended = "rank 2 on n1 (pid 1002) was stopped, and still was when the others had ended";
+        assert!(text.contains(ended), "{text}");
+        assert_eq!(job.blamed(), (Some(2), 137));
+    }
+}
+
+#[test]
+fn a_failure_before_the_stop_stays_the_cause() {
+    let mut job = running(&[2, 1]);
+    job.exit(0, Ending::Code(5));
+    job.wait(ms(1_000));
+    job.event(stop(2, false));
+    job.exit(1, Ending::Code(6));
+    job.wait(ms(20_000));
+    assert_eq!(job.terminates().len(), 1);
+    job.exit(2, KILL);
+    job.finish_all();
+    assert_eq!(job.blamed(), (Some(0), 5));
+}
+
+#[test]
+fn a_rank_that_continues_meanwhile_is_not_ended() {
+    let mut job = running(&[2]);
+    job.exit(0, Ending::Code(0));
+    for _ in 0..3 {
+        job.event(stop(1, false));
+        job.wait(job.now + ms(9_000));
+        job.event(stop(1, true));
+        job.wait(job.now + ms(60_000));
+    }
+    assert!(job.terminates().is_empty());
+    job.exit(1, Ending::Code(0));
+    job.finish_all();
+    assert_eq!(job.verdict().exit_code, 0);
+}
+
+/// Stopped together, to be continued together.
+#[test]
+fn time_that_the_launcher_was_stopped_is_not_counted() {
+    let mut job = running(&[2]);
+    job.exit(0, Ending::Code(0));
+    job.event(stop(1, false));
+    job.now = ms(100_000);
+    job.machine.handle_timeout(job.now);
+    job.event(stop(1, true));
+    job.wait(ms(200_000));
+    assert!(job.terminates().is_empty());
+}
+
+#[test]
+fn a_job_of_one_rank_may_be_stopped() {
+    let mut job = running(&[1]);
+    job.event(stop(0, false));
+    job.wait(ms(100_000));
     assert!(job.terminates().is_empty());
 }
