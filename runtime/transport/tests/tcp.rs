@@ -28,6 +28,24 @@ fn nothing_is_connected_before_it_is_needed() {
     assert_eq!(one.poll_close().unwrap(), Progress::Done);
 }
 
+/// Who looks for a message, then sends, then sleeps, must have begun to connect: nothing else will
+/// wake it.
+#[test]
+fn a_sender_that_has_just_looked_connects_before_it_sleeps() {
+    let (mut one, _other) = unconnected(LOOPBACK_V4, 1);
+    let mut idle = Vec::new();
+    one.wait_on(true, &mut idle);
+    for _ in 0..1000 {
+        assert!(one.poll_header().unwrap().is_none());
+        let mut message = Outgoing::new(header(0, 1), [7u8].as_ptr());
+        // SAFETY: the payload outlives the message; nothing of it is sent before the peer polls.
+        assert_eq!(unsafe { one.poll_send(&mut message) }.unwrap(), Progress::Idle);
+        let mut on = Vec::new();
+        one.wait_on(true, &mut on);
+        assert!(on.len() > idle.len(), "sleeps on {on:?} only");
+    }
+}
+
 /// Both send first, over and over: one socket must come of it, and no byte be lost.
 #[test]
 fn two_ranks_that_connect_at_once_share_one_socket() {

@@ -79,20 +79,26 @@ impl Link {
 
     /// While there is no socket: what came in or got through. Connects if `wanted`.
     pub(super) fn poll_first(&mut self, wanted: bool) -> Result<Vec<TcpStream>, ConnectionError> {
+        let arrived = self.take_arrived();
+        if !arrived.is_empty() {
+            return Ok(arrived);
+        }
         let now = Instant::now();
-        if now < self.next_look {
+        // Neither is put off to the next look: who asks may sleep now, and has to sleep on the
+        // sockets that this makes. A waiter that looks for a message and then sends always asks
+        // twice within a look's time.
+        let has_begun = self.first.is_none() && self.begin_first(wanted, now)?;
+        if now < self.next_look && !has_begun {
             return Ok(Vec::new());
         }
         self.next_look = now + LOOK_PERIOD;
         self.endpoint.poll();
-        let arrived = self.slot.take();
+        let arrived = self.take_arrived();
         if !arrived.is_empty() {
-            self.first = None;
-            self.slot.end_dial(true);
             return Ok(arrived);
         }
         let Some(dial) = &mut self.first else {
-            return self.begin_first(wanted, now).map(|()| Vec::new());
+            return Ok(Vec::new());
         };
         match dial.poll(&self.endpoint.identity) {
             Outcome::Pending => Ok(Vec::new()),
@@ -117,18 +123,30 @@ impl Link {
         }
     }
 
-    fn begin_first(&mut self, wanted: bool, now: Instant) -> Result<(), ConnectionError> {
+    /// What the endpoint let in; its sockets stand, whatever is being tried from here.
+    fn take_arrived(&mut self) -> Vec<TcpStream> {
+        let arrived = self.slot.take();
+        if !arrived.is_empty() {
+            self.first = None;
+            self.slot.end_dial(true);
+        }
+        arrived
+    }
+
+    /// Begins to connect, if it is `wanted` and due.
+    fn begin_first(&mut self, wanted: bool, now: Instant) -> Result<bool, ConnectionError> {
         if let Some((last, until)) = &self.failed
             && now > *until
         {
             return Err(self.unreachable(last.clone()));
         }
         let is_due = self.failed.is_none() && self.resume_at.is_none_or(|at| now >= at);
-        if wanted && is_due && self.slot.begin_dial() {
-            let routes = self.peer.routes.first.clone();
-            self.first = Some(Dial::new(self.peer.rank, Purpose::Data, routes));
+        if !wanted || !is_due || !self.slot.begin_dial() {
+            return Ok(false);
         }
-        Ok(())
+        let routes = self.peer.routes.first.clone();
+        self.first = Some(Dial::new(self.peer.rank, Purpose::Data, routes));
+        Ok(true)
     }
 
     fn unreachable(&self, last: String) -> ConnectionError {
