@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// A package, and a file that shows that it is there.
+#[derive(Clone, Copy)]
 struct Package {
     name: &'static str,
     proof: &'static str,
@@ -61,12 +62,32 @@ const HOSTS: &[Package] = &[
     },
 ];
 
+/// The scheduler that tests run over those hosts.
+const SLURM: &[Package] = &[
+    Package {
+        name: "slurmctld",
+        proof: "/usr/sbin/slurmctld",
+    },
+    Package {
+        name: "slurmd",
+        proof: "/usr/sbin/slurmd",
+    },
+    Package {
+        name: "slurm-client",
+        proof: "/usr/bin/sbatch",
+    },
+    Package {
+        name: "munge",
+        proof: "/usr/sbin/munged",
+    },
+];
+
 pub fn ensure_build() -> Result<(), String> {
     ensure(BUILD)
 }
 
 pub fn ensure_hosts() -> Result<(), String> {
-    ensure(HOSTS)
+    ensure(&[HOSTS, SLURM].concat())
 }
 
 fn ensure(packages: &[Package]) -> Result<(), String> {

@@ -18,6 +18,7 @@ pub mod hostfile;
 pub mod joining;
 pub mod map;
 pub mod placement;
+pub mod slurm;
 mod spec;
 pub mod supervise;
 mod text;

@@ -9,7 +9,7 @@ use rlaunch_wire::limits::WORLD_MAX;
 use crate::Host;
 use crate::text::show;
 
-mod range;
+pub(crate) mod range;
 
 /// `:N` from here on is taken for a port in the wrong place.
 const PORT_LIKE_MIN: u32 = 1024;

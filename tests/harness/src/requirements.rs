@@ -14,6 +14,14 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("nft", "nftables"),
 ];
 
+/// What a Slurm needs besides.
+const SLURM: &[(&str, &str)] = &[
+    ("slurmctld", "slurmctld"),
+    ("slurmd", "slurmd"),
+    ("sbatch", "slurm-client"),
+    ("munged", "munge"),
+];
+
 /// Searched beside PATH, which often lacks the sbin folders.
 const FOLDERS: &[&str] = &["/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin"];
 
@@ -21,7 +29,15 @@ pub(crate) fn check() -> Result<(), HarnessError> {
     if !nix::unistd::geteuid().is_root() {
         return Err(HarnessError::NotRoot);
     }
-    let missing: Vec<_> = PROGRAMS
+    check_programs(PROGRAMS)
+}
+
+pub(crate) fn check_slurm() -> Result<(), HarnessError> {
+    check_programs(SLURM)
+}
+
+fn check_programs(wanted: &[(&str, &str)]) -> Result<(), HarnessError> {
+    let missing: Vec<_> = wanted
         .iter()
         .filter(|(name, _)| find(name).is_none())
         .collect();

@@ -11,7 +11,7 @@ use crate::text::show;
 const DIGITS_MAX: usize = 9;
 
 /// All names of `text`, which stands at `start` in its word. No bracket: itself.
-pub(super) fn expand(text: &str, start: usize) -> Result<Vec<String>, SpecError> {
+pub(crate) fn expand(text: &str, start: usize) -> Result<Vec<String>, SpecError> {
     let mut names = vec![String::new()];
     let mut rest = text;
     let mut offset = start;
