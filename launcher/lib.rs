@@ -39,7 +39,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         }
         Err(error) => return refuse(&error),
     };
-    talk::start_tracing(options.verbose, start);
+    talk::start_tracing(options.output.verbose, start);
     let settings = match resolve(*options, notes) {
         Ok(settings) => settings,
         Err(error) => return refuse(error.as_ref()),

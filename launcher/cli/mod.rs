@@ -13,7 +13,10 @@ use std::ffi::OsString;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
 
-pub use options::{AfterFailure, Inherit, Options};
+pub use options::{
+    AfterFailure, HostOptions, Inherit, LimitOptions, LookOptions, Options, OutputOptions,
+    ProgramOptions, ReachOptions, RendezvousOptions,
+};
 
 /// What the words ask for.
 #[derive(Debug)]
@@ -83,7 +86,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, C
         Err(error) => return shown(&error),
     };
     let options = Options::from_arg_matches(&matches).map_err(|error| one_line(&error))?;
-    if options.command.is_empty() && options.module.is_none() {
+    if options.program.command.is_empty() && options.program.module.is_none() {
         return Err(CliError::NoProgram);
     }
     Ok(Request::Job {

@@ -95,10 +95,10 @@ fn options_end_at_the_program() {
     for (typed, meant) in table {
         assert_eq!(normalised(typed).0, meant, "{typed}");
     }
-    assert_eq!(options("-m pkg.train -m x").command, words("-m x"));
-    assert_eq!(options("-- doctor").command, words("doctor"));
-    assert_eq!(options("./doctor").command, words("./doctor"));
-    assert_eq!(options("-np 1 doctor").command, words("doctor"));
+    assert_eq!(options("-m pkg.train -m x").program.command, words("-m x"));
+    assert_eq!(options("-- doctor").program.command, words("doctor"));
+    assert_eq!(options("./doctor").program.command, words("./doctor"));
+    assert_eq!(options("-np 1 doctor").program.command, words("doctor"));
 }
 
 #[test]
@@ -134,23 +134,26 @@ fn bytes_are_kept() {
     let Ok(Request::Job { options, .. }) = parse(odd.clone()) else {
         panic!("refused")
     };
-    assert_eq!(options.command, odd);
+    assert_eq!(options.program.command, odd);
     let value = OsString::from_vec(b"-xA=\xff".to_vec());
     let Ok(Request::Job { options, .. }) = parse([value, "p".into()]) else {
         panic!("refused")
     };
-    assert_eq!(options.export, [OsString::from_vec(b"A=\xff".to_vec())]);
+    assert_eq!(
+        options.program.export,
+        [OsString::from_vec(b"A=\xff".to_vec())]
+    );
 }
 
 /// The last one of a repeated option counts; lists grow.
 #[test]
 fn repeats() {
     let options = options("-np 2 -np 3 -H a -H b -x A -x B -i k1 -i k2 -v -v true");
-    assert_eq!(options.np.as_deref(), Some("3"));
-    assert_eq!(options.host, ["a", "b"]);
-    assert_eq!(options.export.len(), 2);
-    assert_eq!(options.identity.len(), 2);
-    assert_eq!(options.verbose, 2);
+    assert_eq!(options.hosts.np.as_deref(), Some("3"));
+    assert_eq!(options.hosts.host, ["a", "b"]);
+    assert_eq!(options.program.export.len(), 2);
+    assert_eq!(options.reach.identity.len(), 2);
+    assert_eq!(options.output.verbose, 2);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::talk::say;
 
 pub(super) fn stdin_rank(settings: &Settings, placement: &Placement) -> Result<(), DriveError> {
     let world = placement.ranks.len();
-    match settings.stdin_rank {
+    match settings.streams.stdin_rank {
         Some(rank) if rank as usize >= world => Err(DriveError::NoStdinRank { rank, world }),
         _ => Ok(()),
     }

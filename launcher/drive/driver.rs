@@ -79,10 +79,10 @@ impl<'a> Driver<'a> {
         let supervision = Supervision {
             hosts: setups.collect(),
             wall_start_us: wall_us() - i64::try_from(now.as_micros()).unwrap_or(0),
-            host_timeout: settings.host_timeout,
-            kill_after: settings.kill_after,
-            job_timeout: settings.timeout,
-            on_failure: settings.on_failure,
+            host_timeout: settings.limits.host_timeout,
+            kill_after: settings.limits.kill_after,
+            job_timeout: settings.limits.timeout,
+            on_failure: settings.limits.on_failure,
         };
         let mut supervisor = Supervisor::new(supervision, now);
         let mut hosts = Vec::with_capacity(nodes.len());

@@ -53,9 +53,9 @@ pub(super) fn message(
         clear_environment: settings.overlay.clear,
         environment: environment.into_iter().map(variable).collect(),
         ranks: ranks.map(|rank| rank_spec(settings, plan, rank)).collect(),
-        kill_after_ms: milliseconds(settings.kill_after),
-        launcher_silence_ms: milliseconds(settings.host_timeout),
-        pty: settings.pty,
+        kill_after_ms: milliseconds(settings.limits.kill_after),
+        launcher_silence_ms: milliseconds(settings.limits.host_timeout),
+        pty: settings.streams.pty,
         pty_echo,
         output_credit: credit(world),
         bundle: !node.local && !node.survey.bundle_path.is_empty(),
@@ -78,7 +78,7 @@ fn rank_spec(settings: &Settings, plan: &Plan, rank: u32) -> v1::RankSpec {
             .into_iter()
             .map(|(name, value)| variable((name.into_bytes(), value.into_bytes())))
             .collect(),
-        stdin: settings.stdin_rank == Some(rank),
+        stdin: settings.streams.stdin_rank == Some(rank),
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) async fn choose(
     settings: &Settings,
     nodes: &mut [Reached],
 ) -> Result<Master, DriveError> {
-    let candidates = match (settings.master_address, nodes.len()) {
+    let candidates = match (settings.rendezvous.master_address, nodes.len()) {
         (Some(address), _) => vec![address],
         (None, 1) => vec![IpAddr::from([127, 0, 0, 1])],
         (None, _) => candidates(&nodes[0]),
@@ -34,8 +34,8 @@ pub(super) async fn choose(
     }
     let addresses: Vec<String> = candidates.iter().map(ToString::to_string).collect();
     let request = v1::OpenMasterRequest {
-        port: settings.master_port.map_or(0, u32::from),
-        hold: settings.hold_port,
+        port: settings.rendezvous.master_port.map_or(0, u32::from),
+        hold: settings.rendezvous.hold_port,
         addresses: addresses.clone(),
     };
     let first = &mut nodes[0];
@@ -63,7 +63,7 @@ pub(super) async fn choose(
         });
     };
     // The user's own address is theirs to know: it may be one that only ranks can use.
-    if nodes.len() == 1 || settings.master_address.is_some() {
+    if nodes.len() == 1 || settings.rendezvous.master_address.is_some() {
         return Ok(Master {
             address: addresses[0].clone(),
             port,

@@ -32,14 +32,14 @@ pub(super) async fn supervise(
 ) -> Result<u8, DriveError> {
     let mut signals = Signals::catch().map_err(DriveError::Signals)?;
     let (report, mut printed) = mpsc::unbounded_channel();
-    let printer = Printer::start(settings.style, report).map_err(DriveError::Printer)?;
-    let mut stdin = match settings.stdin_rank {
+    let printer = Printer::start(settings.streams.style, report).map_err(DriveError::Printer)?;
+    let mut stdin = match settings.streams.stdin_rank {
         Some(rank) => Some(Stdin::read(rank).map_err(DriveError::Printer)?),
         None => None,
     };
     let terminal = stdin
         .as_ref()
-        .filter(|_| settings.pty)
+        .filter(|_| settings.streams.pty)
         .and_then(|_| Terminal::pass_letters_on());
     let echo = terminal.is_some();
     let launches = nodes.iter().enumerate();

@@ -39,7 +39,10 @@ fn a_sender_that_has_just_looked_connects_before_it_sleeps() {
         assert!(one.poll_header().unwrap().is_none());
         let mut message = Outgoing::new(header(0, 1), [7u8].as_ptr());
         // SAFETY: the payload outlives the message; nothing of it is sent before the peer polls.
-        assert_eq!(unsafe { one.poll_send(&mut message) }.unwrap(), Progress::Idle);
+        assert_eq!(
+            unsafe { one.poll_send(&mut message) }.unwrap(),
+            Progress::Idle
+        );
         let mut on = Vec::new();
         one.wait_on(true, &mut on);
         assert!(on.len() > idle.len(), "sleeps on {on:?} only");

@@ -1,3 +1,6 @@
+use std::ffi::OsString;
+use std::time::Duration;
+
 use super::*;
 use crate::cli::{Request, parse};
 
@@ -51,19 +54,25 @@ fn mistakes_are_refused_with_their_values() {
 #[test]
 fn defaults_and_values() {
     let (settings, _) = resolve_line("true").unwrap();
-    assert_eq!(settings.kill_after, Duration::from_secs(10));
-    assert_eq!(settings.host_timeout, Duration::from_secs(30));
-    assert_eq!((settings.timeout, settings.stdin_rank), (None, None));
-    assert!(settings.directory.is_absolute() && settings.hold_port);
+    assert_eq!(settings.limits.kill_after, Duration::from_secs(10));
+    assert_eq!(settings.limits.host_timeout, Duration::from_secs(30));
+    assert_eq!(
+        (settings.limits.timeout, settings.streams.stdin_rank),
+        (None, None)
+    );
+    assert!(settings.directory.is_absolute() && settings.rendezvous.hold_port);
     let (settings, _) = resolve_line(
         "-np 2 --timeout 1.5 --kill-after 500ms --stdin 1 --wdir sub --master-addr [::1] p a",
     )
     .unwrap();
-    assert_eq!(settings.timeout, Some(Duration::from_millis(1500)));
-    assert_eq!(settings.kill_after, Duration::from_millis(500));
-    assert_eq!(settings.stdin_rank, Some(1));
+    assert_eq!(settings.limits.timeout, Some(Duration::from_millis(1500)));
+    assert_eq!(settings.limits.kill_after, Duration::from_millis(500));
+    assert_eq!(settings.streams.stdin_rank, Some(1));
     assert!(settings.directory.ends_with("sub") && settings.directory.is_absolute());
-    assert_eq!(settings.master_address, Some("::1".parse().unwrap()));
+    assert_eq!(
+        settings.rendezvous.master_address,
+        Some("::1".parse().unwrap())
+    );
 }
 
 #[test]
@@ -87,11 +96,11 @@ fn the_command_line_wins_over_the_file() {
     ));
     let settings = of("-H a true").unwrap();
     assert_eq!(
-        (settings.kill_after, settings.style.tag),
+        (settings.limits.kill_after, settings.streams.style.tag),
         (Duration::from_secs(7), true)
     );
     assert_eq!(
-        of("-H a --kill-after 2 true").unwrap().kill_after,
+        of("-H a --kill-after 2 true").unwrap().limits.kill_after,
         Duration::from_secs(2)
     );
 }

@@ -1,0 +1,36 @@
+//! How many ranks, and where.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args};
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Ranks and hosts")]
+pub struct HostOptions {
+    /// Number of ranks [default: one for each slot]
+    #[arg(short = 'n', long = "np", value_name = "N",
+          aliases = ["n", "ntasks", "nproc", "num-proc"], allow_negative_numbers = true)]
+    pub np: Option<String>,
+    /// File of hosts, one a line: `host`, `host slots=N`, `user@host port=2222`
+    #[arg(long, value_name = "FILE", aliases = ["machinefile", "f"])]
+    pub hostfile: Option<PathBuf>,
+    /// Hosts on the command line: `a,b:4` (4 slots on b)
+    #[arg(short = 'H', long, value_name = "HOSTS", action = ArgAction::Append,
+          aliases = ["hosts"])]
+    pub host: Vec<String>,
+    /// Ranks on each host
+    #[arg(long, value_name = "N", allow_negative_numbers = true, short_alias = 'N',
+          aliases = ["npernode", "ppn", "ntasks-per-node", "num-gpus"])]
+    pub nproc_per_node: Option<String>,
+    /// Use the first N hosts
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        alias = "num-nodes"
+    )]
+    pub nnodes: Option<String>,
+    /// Allow more ranks than slots
+    #[arg(long)]
+    pub oversubscribe: bool,
+}

@@ -1,0 +1,61 @@
+//! The options as a user types them: clap's table, the one source of help and of normalisation.
+//!
+//! Values that need more than a look (durations, host lists, NAME=VALUE) stay text here and get
+//! their meaning in [`crate::settings`]. A file for each heading of `--help`.
+
+mod hosts;
+mod limits;
+mod look;
+mod output;
+mod program;
+mod reach;
+mod rendezvous;
+
+use clap::Parser;
+
+pub use hosts::HostOptions;
+pub use limits::{AfterFailure, LimitOptions};
+pub use look::LookOptions;
+pub use output::OutputOptions;
+pub use program::{Inherit, ProgramOptions};
+pub use reach::ReachOptions;
+pub use rendezvous::RendezvousOptions;
+
+/// Run a program as ranks of one job, on this machine or on many over ssh.
+#[derive(Debug, Parser)]
+#[command(
+    name = "rlaunch",
+    version,
+    override_usage = "rlaunch [options] PROGRAM [args]\n       rlaunch [options] -m MODULE [args]",
+    after_help = EXAMPLES,
+    disable_help_subcommand = true,
+    max_term_width = 100,
+    args_override_self = true
+)]
+pub struct Options {
+    #[command(flatten)]
+    pub hosts: HostOptions,
+    #[command(flatten)]
+    pub program: ProgramOptions,
+    #[command(flatten)]
+    pub output: OutputOptions,
+    #[command(flatten)]
+    pub limits: LimitOptions,
+    #[command(flatten)]
+    pub look: LookOptions,
+    #[command(flatten)]
+    pub reach: ReachOptions,
+    #[command(flatten)]
+    pub rendezvous: RendezvousOptions,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  rlaunch -np 4 train.py --lr 0.1            four ranks here
+  rlaunch -np 8 -hostfile hosts train.py     over ssh; nothing is installed on the hosts
+  rlaunch -H a:4,b:4 -m package.train        a Python module, 4 ranks on each host
+
+Long options take one dash or two. Words of mpirun, torchrun and Hydra are understood or noted.
+Options end at PROGRAM. Exit code: that of the first rank that failed (128+signal), 124 after
+--timeout, 2 for a mistake on the command line, 125 if the job could not be started.
+Defaults can stand in ~/.config/rlaunch/config.toml.";

@@ -1,0 +1,75 @@
+//! The launcher's environment as the hosts get it.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use rlaunch_plan::environment::{self, DropReason, EnvironmentPolicy, Export, Overlay};
+use rlaunch_wire::setting::misspelt;
+
+use super::SettingsError;
+use crate::cli::{Inherit, Options};
+
+pub(super) fn overlay(
+    options: &Options,
+    notes: &mut Vec<String>,
+) -> Result<Overlay, SettingsError> {
+    let exports = options
+        .program
+        .export
+        .iter()
+        .map(|word| Export::parse(word.as_bytes()));
+    let exports = exports.collect::<Result<Vec<_>, _>>()?;
+    let policy = match options.program.env {
+        None => EnvironmentPolicy::Portable,
+        Some(Inherit::All) => EnvironmentPolicy::All,
+        Some(Inherit::None) => EnvironmentPolicy::None,
+    };
+    let bytes = |text: OsString| text.into_vec();
+    let own: Vec<_> = std::env::vars_os()
+        .map(|(name, value)| (bytes(name), bytes(value)))
+        .collect();
+    let overlay = environment::overlay(&own, policy, &exports);
+    for name in &overlay.missing {
+        notes.push(format!(
+            "-x {name}: there is no such variable here; nothing is passed"
+        ));
+    }
+    for (name, _) in &own {
+        let is_dropped = overlay
+            .dropped
+            .iter()
+            .any(|one| one.name.as_bytes() == name);
+        if let Some(text) = misspelt(name).filter(|_| is_dropped) {
+            notes.push(format!("not passed to the ranks: {text}"));
+        }
+    }
+    let by_others = |reason| matches!(reason, DropReason::Rank | DropReason::Task);
+    if let Some(names) = dropped_names(&overlay, by_others) {
+        notes.push(format!(
+            "not passed to the ranks, for they tell of another job: {names}"
+        ));
+    }
+    Ok(overlay)
+}
+
+/// Names shown; inside a scheduler's job there are dozens.
+const DROPPED_SHOWN_MAX: usize = 6;
+
+/// What was left out of the environment for such a reason, as text.
+pub(crate) fn dropped_names(
+    overlay: &Overlay,
+    concerned: impl Fn(DropReason) -> bool,
+) -> Option<String> {
+    let names: Vec<&str> = overlay
+        .dropped
+        .iter()
+        .filter(|dropped| concerned(dropped.reason))
+        .map(|dropped| dropped.name.as_str())
+        .collect();
+    let shown = names[..names.len().min(DROPPED_SHOWN_MAX)].join(" ");
+    match names.len().saturating_sub(DROPPED_SHOWN_MAX) {
+        0 if names.is_empty() => None,
+        0 => Some(shown),
+        more => Some(format!("{shown} and {more} more")),
+    }
+}

@@ -1,0 +1,41 @@
+//! What makes the command line no job.
+
+use std::path::PathBuf;
+
+use rlaunch_plan::allocation::AllocationError;
+use rlaunch_plan::environment::ExportError;
+use rlaunch_plan::hostfile::HostfileError;
+use rlaunch_plan::placement::PlacementError;
+
+/// Exit code 2, before any host is contacted.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SettingsError {
+    #[error("hostfile {}: {error}", path.display())]
+    HostfileUnreadable {
+        path: PathBuf,
+        error: std::io::Error,
+    },
+    #[error(transparent)]
+    Hostfile(#[from] HostfileError),
+    #[error(transparent)]
+    Allocation(#[from] AllocationError),
+    #[error(transparent)]
+    Placement(#[from] PlacementError),
+    #[error(transparent)]
+    Export(#[from] ExportError),
+    #[error("{option} {value}: {problem}")]
+    Value {
+        option: &'static str,
+        value: String,
+        problem: &'static str,
+    },
+    #[error("the program's name is empty\nhint: is a variable of the shell not set?")]
+    NoProgram,
+    #[error("--nnodes {wanted} asks for more hosts than there are ({available})")]
+    TooFewHosts { wanted: usize, available: usize },
+    #[error(
+        "this directory is gone or not readable: {0}\nhint: cd to one that exists, or --wdir DIR"
+    )]
+    NoDirectory(std::io::Error),
+}
