@@ -72,8 +72,7 @@ impl<'a> Driver<'a> {
             .zip(&nodes)
             .map(|(places, node)| HostSetup {
                 name: node.name.clone(),
-                first_rank: places.first_rank,
-                ranks: places.ranks,
+                ranks: places.ranks.clone(),
             });
         let now = start.elapsed();
         let supervision = Supervision {

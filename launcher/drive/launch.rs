@@ -34,7 +34,6 @@ pub(super) fn message(
 ) -> v1::Launch {
     let places = &plan.placement.nodes[node_rank];
     let world = plan.placement.ranks.len();
-    let ranks = places.first_rank..places.first_rank + places.ranks;
     let mut environment = settings.overlay.variables.clone();
     if let Some(bundle) = bundle.filter(|_| node.local) {
         offer_module(&mut environment, bundle);
@@ -52,7 +51,11 @@ pub(super) fn message(
         directory: settings.directory.as_os_str().as_bytes().to_vec().into(),
         clear_environment: settings.overlay.clear,
         environment: environment.into_iter().map(variable).collect(),
-        ranks: ranks.map(|rank| rank_spec(settings, plan, rank)).collect(),
+        ranks: places
+            .ranks
+            .iter()
+            .map(|&rank| rank_spec(settings, plan, rank))
+            .collect(),
         kill_after_ms: milliseconds(settings.limits.kill_after),
         launcher_silence_ms: milliseconds(settings.limits.host_timeout),
         pty: settings.streams.pty,

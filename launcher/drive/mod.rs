@@ -65,7 +65,10 @@ async fn drive(settings: Settings, start: Instant) -> Result<u8, DriveError> {
         .iter()
         .all(|host| host.slots.known().is_some());
     let early = if known {
-        Some(place(&allocation, &settings.placement)?)
+        Some(place(
+            &allocation,
+            std::slice::from_ref(&settings.placement),
+        )?)
     } else {
         None
     };
@@ -89,7 +92,7 @@ async fn drive(settings: Settings, start: Instant) -> Result<u8, DriveError> {
     }
     let placement = match early {
         Some(placement) => placement,
-        None => place(&allocation, &settings.placement)?,
+        None => place(&allocation, std::slice::from_ref(&settings.placement))?,
     };
     info!(
         ranks = placement.ranks.len(),

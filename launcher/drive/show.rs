@@ -3,25 +3,22 @@
 use std::io::Write;
 
 use rlaunch_plan::environment::{self, Master};
-use rlaunch_plan::map::Map;
+use rlaunch_plan::map::{Map, ProgramShown, RankShown, Shown};
 
 use super::{DriveError, Plan};
 use crate::settings::Settings;
 
+/// What stands for a value that is not known before the job is started.
+const LATER: &str = "(chosen at launch)";
+
 /// The plan on stdout: here it is the data. Nothing is run.
 pub(super) fn dry_run(settings: &Settings, plan: &Plan) -> Result<u8, DriveError> {
     let map = make(settings, plan);
-    let mut text = if settings.json {
-        map.to_json()
+    let text = if settings.json {
+        map.to_json() + "\n"
     } else {
-        map.render()
+        map.render() + &variables(&map)
     };
-    if !text.ends_with('\n') {
-        text.push('\n');
-    }
-    if !settings.json {
-        text.push_str(&variables(settings, plan));
-    }
     // A reader that has seen enough is no failure.
     std::io::stdout().write_all(text.as_bytes()).ok();
     Ok(rlaunch_plan::exit_code::SUCCESS)
@@ -46,60 +43,85 @@ fn make(settings: &Settings, plan: &Plan) -> Map {
             true => format!("[{}]:{}", master.address, master.port),
             false => format!("{}:{}", master.address, master.port),
         });
-    let command = settings.program.shown();
+    let overlay = &settings.overlay;
+    let program = ProgramShown {
+        command: settings.program.shown(),
+        directory: settings.directory.display().to_string(),
+        login_environment: !overlay.clear,
+        environment: shown(&overlay.variables),
+        not_passed: overlay
+            .dropped
+            .iter()
+            .map(|dropped| dropped.name.clone())
+            .collect(),
+    };
+    let ranks = (0..).zip(&plan.placement.ranks);
     Map::new(
         plan.identity.short(),
-        command,
         master,
         &plan.allocation,
         &plan.placement,
+        vec![program],
+        ranks.map(|(rank, _)| rank_shown(plan, rank)).collect(),
     )
 }
 
-fn variables(settings: &Settings, plan: &Plan) -> String {
-    let from = if settings.overlay.clear {
-        "nothing"
-    } else {
-        "its login environment"
-    };
-    let mut text = format!(
-        "directory: {}\nenvironment on each host, over {from}:\n",
-        settings.directory.display()
-    );
-    let mut lines: Vec<String> = settings
-        .overlay
-        .variables
-        .iter()
-        .map(|(name, value)| {
-            let shown = environment::display_value(name, value);
-            format!("  {}={shown}\n", String::from_utf8_lossy(name))
-        })
-        .collect();
-    lines.sort();
-    text.extend(lines);
-    if !settings.overlay.dropped.is_empty() {
-        let names: Vec<&str> = settings
-            .overlay
-            .dropped
-            .iter()
-            .map(|dropped| dropped.name.as_str())
-            .collect();
-        text.push_str(&format!("not passed: {}\n", names.join(" ")));
-    }
-    text.push_str("of rank 0:\n");
+fn rank_shown(plan: &Plan, rank: u32) -> RankShown {
     let open = Master {
-        address: "(chosen at launch)".into(),
+        address: LATER.to_owned(),
         port: 0,
     };
     let master = plan.master.as_ref().unwrap_or(&open);
-    for (name, value) in environment::rank_variables(&plan.placement, 0, master, &plan.identity.id)
-    {
-        let value = if name == "MASTER_PORT" && value == "0" {
-            "(chosen at launch)"
+    let variables = environment::rank_variables(&plan.placement, rank, master, &plan.identity.id);
+    let mut environment: Shown = variables.into_iter().collect();
+    if plan.master.is_none() {
+        environment.insert("MASTER_PORT".to_owned(), LATER.to_owned());
+    }
+    RankShown {
+        cores: None,
+        environment,
+    }
+}
+
+fn shown(variables: &[environment::Variable]) -> Shown {
+    variables
+        .iter()
+        .map(|(name, value)| {
+            let shown = environment::display_value(name, value);
+            (String::from_utf8_lossy(name).into_owned(), shown)
+        })
+        .collect()
+}
+
+/// The variables of each program and of its first rank.
+fn variables(map: &Map) -> String {
+    let mut text = String::new();
+    let list = |shown: &Shown, text: &mut String| {
+        for (name, value) in shown {
+            text.push_str(&format!("  {name}={value}\n"));
+        }
+    };
+    for (index, program) in map.programs.iter().enumerate() {
+        if map.programs.len() > 1 {
+            text.push_str(&format!("program {index}:\n"));
+        }
+        let what = &program.what;
+        let from = if what.login_environment {
+            "its login environment"
         } else {
-            &value
+            "nothing"
         };
-        text.push_str(&format!("  {name}={value}\n"));
+        text.push_str(&format!(
+            "directory: {}\nenvironment on each host, over {from}:\n",
+            what.directory
+        ));
+        list(&what.environment, &mut text);
+        if !what.not_passed.is_empty() {
+            text.push_str(&format!("not passed: {}\n", what.not_passed.join(" ")));
+        }
+        let first = program.first_rank;
+        text.push_str(&format!("of rank {first}:\n"));
+        list(&map.ranks[first as usize].environment, &mut text);
     }
     text
 }

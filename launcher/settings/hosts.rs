@@ -20,6 +20,7 @@ pub(super) fn placement(options: &Options) -> Result<PlacementRequest, SettingsE
             per_node(options.hosts.nproc_per_node.as_deref()),
         )?,
         oversubscribe: options.hosts.oversubscribe,
+        ..PlacementRequest::default()
     })
 }
 

@@ -69,7 +69,7 @@ pub fn resolve(
     let placement = hosts::placement(&options)?;
     let mut allocation = hosts::allocate(&options, &config)?;
     remote::add_port(&options, &config, &mut allocation)?;
-    check_before_survey(&allocation, &placement)?;
+    check_before_survey(&allocation, std::slice::from_ref(&placement))?;
     Ok(Settings {
         streams: streams::streams(&options, &config, placement.ranks)?,
         limits: limits::limits(&options, &config)?,

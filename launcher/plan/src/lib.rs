@@ -27,6 +27,6 @@ pub mod verdict;
 pub use allocation::{Allocation, AllocationError};
 pub use host::Host;
 pub use hostfile::{Hostfile, HostfileError};
-pub use placement::{Placement, PlacementError, PlacementRequest};
+pub use placement::{MapBy, Placement, PlacementError, PlacementRequest};
 pub use supervise::{Action, Event, Supervisor};
 pub use verdict::Verdict;

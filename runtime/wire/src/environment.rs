@@ -24,6 +24,8 @@ pub const TORCH_NCCL_ASYNC_ERROR_HANDLING: &str = "TORCH_NCCL_ASYNC_ERROR_HANDLI
 pub const RLAUNCH_AGENT: &str = "RLAUNCH_AGENT";
 /// The job's id, 32 hexadecimal digits.
 pub const RLAUNCH_JOB_ID: &str = "RLAUNCH_JOB_ID";
+/// Which of the job's programs a rank runs, from 0: MPI's `MPI_APPNUM`.
+pub const RLAUNCH_APPNUM: &str = "RLAUNCH_APPNUM";
 /// Secret of a job that no agent started; else connections are said to be unauthenticated.
 pub const RLAUNCH_SECRET: &str = "RLAUNCH_SECRET";
 /// Rank 0's bootstrap port where no agent serves; else a port next to MASTER_PORT is probed.

@@ -53,7 +53,7 @@ fn starts(prefixes: &[&str], name: &[u8]) -> bool {
 }
 
 /// Set for each rank by us.
-const OWN: [&str; 15] = [
+const OWN: [&str; 16] = [
     name::RANK,
     name::WORLD_SIZE,
     name::MASTER_ADDR,
@@ -69,6 +69,7 @@ const OWN: [&str; 15] = [
     name::RLAUNCH_AGENT,
     name::RLAUNCH_JOB_ID,
     name::RLAUNCH_SECRET,
+    name::RLAUNCH_APPNUM,
 ];
 
 /// Read by programs as "some launcher started me".

@@ -22,11 +22,12 @@ pub const SETTINGS: [&str; 15] = [
 ];
 
 /// What is of one job: set by the agent, or by hand where there is none.
-const OF_A_JOB: [&str; 4] = [
+const OF_A_JOB: [&str; 5] = [
     name::RLAUNCH_AGENT,
     name::RLAUNCH_JOB_ID,
     name::RLAUNCH_SECRET,
     name::RLAUNCH_PORT,
+    name::RLAUNCH_APPNUM,
 ];
 
 /// Read by the project's own tests and tools.

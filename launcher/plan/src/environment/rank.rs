@@ -25,10 +25,11 @@ pub fn rank_variables(
     job_id: &[u8; 16],
 ) -> Vec<(String, String)> {
     let place = placement.ranks[rank as usize];
+    let program = placement.programs[place.program as usize];
     let world = placement.ranks.len();
     let nodes = placement.nodes.len();
     let job: String = job_id.iter().map(|byte| format!("{byte:02x}")).collect();
-    let pairs: [(&str, &dyn std::fmt::Display); 24] = [
+    let pairs: [(&str, &dyn std::fmt::Display); 25] = [
         (name::RANK, &rank),
         (name::WORLD_SIZE, &world),
         (name::LOCAL_RANK, &place.local_rank),
@@ -36,9 +37,9 @@ pub fn rank_variables(
         (name::GROUP_RANK, &place.node_rank),
         (name::GROUP_WORLD_SIZE, &nodes),
         (name::NODE_RANK, &place.node_rank),
-        (name::ROLE_RANK, &rank),
+        (name::ROLE_RANK, &(rank - program.first_rank)),
         (name::ROLE_NAME, &"default"),
-        (name::ROLE_WORLD_SIZE, &world),
+        (name::ROLE_WORLD_SIZE, &program.ranks),
         (name::MASTER_ADDR, &master.address),
         (name::MASTER_PORT, &master.port),
         (name::TORCHELASTIC_RESTART_COUNT, &0),
@@ -54,6 +55,7 @@ pub fn rank_variables(
         ("MPI_LOCALRANKID", &place.local_rank),
         ("MPI_LOCALNRANKS", &place.local_world_size),
         (name::RLAUNCH_JOB_ID, &job),
+        (name::RLAUNCH_APPNUM, &place.program),
     ];
     pairs
         .iter()

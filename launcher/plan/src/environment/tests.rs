@@ -140,7 +140,11 @@ fn values_pass_byte_for_byte() {
 #[test]
 fn a_rank_is_told_who_it_is_in_every_dialect() {
     let list = allocation::parse_host_list("a:2,b:3").unwrap();
-    let placement = place(&Allocation::from_list(&list), &PlacementRequest::default()).unwrap();
+    let placement = place(
+        &Allocation::from_list(&list),
+        &[PlacementRequest::default()],
+    )
+    .unwrap();
     let master = Master {
         address: "10.0.0.1".into(),
         port: 4711,
@@ -181,6 +185,7 @@ fn a_rank_is_told_who_it_is_in_every_dialect() {
         ("MPI_LOCALRANKID", "1"),
         ("MPI_LOCALNRANKS", "3"),
         ("RLAUNCH_JOB_ID", "abababababababababababababababab"),
+        ("RLAUNCH_APPNUM", "0"),
     ] {
         assert_eq!(value(name), expected, "{name}");
     }

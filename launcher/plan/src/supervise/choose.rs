@@ -125,7 +125,7 @@ impl Supervisor {
         }
         let cause = Cause::HostLost {
             host: host.name.clone(),
-            ranks: host.rank_indices().map(|index| index as u32).collect(),
+            ranks: host.ranks.clone(),
             kind: LossKind::Silent,
             detail: format!("a rank lost its connection to rank {peer} there"),
             silent_ms: millis(silent),

@@ -122,7 +122,7 @@ impl Supervisor {
         };
         if ending.give_up_at <= now {
             self.give_up(now, |host, ranks| {
-                ranks[host.rank_indices()].iter().any(|r| !r.over())
+                host.rank_indices().any(|index| !ranks[index].over())
             });
         }
         let Phase::Ending(ending) = &mut self.phase else {

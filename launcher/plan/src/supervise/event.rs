@@ -38,8 +38,8 @@ pub enum OnFailure {
 pub struct HostSetup {
     /// As messages call it.
     pub name: String,
-    pub first_rank: u32,
-    pub ranks: u32,
+    /// In ascending order.
+    pub ranks: Vec<u32>,
 }
 
 /// What happened. `host` is a node rank. Host times are the host's wall clock in microseconds.

@@ -47,18 +47,20 @@ pub(super) enum Phase {
 
 impl Supervisor {
     /// # Panics
-    /// If the hosts' ranks are not 0, 1, 2, … in order.
+    /// If the hosts' ranks together are not 0, 1, 2, …, each once.
     pub fn new(settings: Settings, now: Duration) -> Self {
-        let mut ranks = Vec::new();
-        for (index, host) in settings.hosts.iter().enumerate() {
-            assert_eq!(
-                host.first_rank as usize,
-                ranks.len(),
-                "ranks are dense, host by host"
-            );
-            ranks.extend((0..host.ranks).map(|_| RankState::new(index)));
-        }
-        assert!(!ranks.is_empty(), "a job has a rank");
+        let hosts = settings.hosts.iter().enumerate();
+        let mut host_of: Vec<(u32, usize)> = hosts
+            .flat_map(|(index, host)| host.ranks.iter().map(move |&rank| (rank, index)))
+            .collect();
+        host_of.sort_unstable();
+        assert!(!host_of.is_empty(), "a job has a rank");
+        let is_dense = (0..).zip(&host_of).all(|(index, (rank, _))| index == *rank);
+        assert!(is_dense, "each rank is on one host");
+        let ranks = host_of
+            .into_iter()
+            .map(|(_, host)| RankState::new(host))
+            .collect();
         Self {
             hosts: settings
                 .hosts

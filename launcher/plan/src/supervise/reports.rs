@@ -194,10 +194,11 @@ impl Supervisor {
     /// Those of the host's ranks of which nothing more will be heard.
     pub(super) fn close_ranks(&mut self, host: usize) -> Vec<u32> {
         let mut open = Vec::new();
-        for index in self.hosts[host].rank_indices() {
-            if !self.ranks[index].over() {
-                self.ranks[index].life = Life::Unknown;
-                open.push(index as u32);
+        for &rank in &self.hosts[host].ranks {
+            let state = &mut self.ranks[rank as usize];
+            if !state.over() {
+                state.life = Life::Unknown;
+                open.push(rank);
             }
         }
         open

@@ -50,8 +50,7 @@ impl Supervisor {
             self.ranks[*rank as usize].is_ended_shut_out = true;
         }
         let has_open = |host: &HostState| {
-            let mut ranks = open.iter().map(|rank| *rank as usize);
-            host.connected() && ranks.any(|rank| host.rank_indices().contains(&rank))
+            host.connected() && open.iter().any(|rank| host.ranks.contains(rank))
         };
         let hosts = self.hosts.iter().enumerate();
         let hosts: Vec<usize> = hosts

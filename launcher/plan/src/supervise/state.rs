@@ -8,8 +8,8 @@ use crate::verdict::Fate;
 #[derive(Debug)]
 pub(super) struct HostState {
     pub(super) name: String,
-    pub(super) first_rank: u32,
-    pub(super) ranks: u32,
+    /// In ascending order.
+    pub(super) ranks: Vec<u32>,
     pub(super) status: HostStatus,
     pub(super) heard_at: Duration,
     /// Its silence was named.
@@ -109,8 +109,7 @@ impl HostState {
     pub(super) fn new(setup: &HostSetup, now: Duration) -> Self {
         Self {
             name: setup.name.clone(),
-            first_rank: setup.first_rank,
-            ranks: setup.ranks,
+            ranks: setup.ranks.clone(),
             status: HostStatus::Connected,
             heard_at: now,
             warned: false,
@@ -122,8 +121,8 @@ impl HostState {
         self.status == HostStatus::Connected
     }
 
-    pub(super) fn rank_indices(&self) -> std::ops::Range<usize> {
-        self.first_rank as usize..(self.first_rank + self.ranks) as usize
+    pub(super) fn rank_indices(&self) -> impl Iterator<Item = usize> {
+        self.ranks.iter().map(|&rank| rank as usize)
     }
 }
 

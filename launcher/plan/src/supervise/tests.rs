@@ -34,8 +34,7 @@ impl Job {
             first_rank += ranks;
             HostSetup {
                 name: format!("n{index}"),
-                first_rank: first_rank - ranks,
-                ranks,
+                ranks: (first_rank - ranks..first_rank).collect(),
             }
         });
         let mut settings = Settings {

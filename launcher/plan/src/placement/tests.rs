@@ -14,11 +14,12 @@ fn request(ranks: u32) -> PlacementRequest {
 
 /// Ranks on each node, as `host index:ranks`.
 fn counts(text: &str, request: &PlacementRequest) -> Result<String, String> {
-    let placement = place(&allocation(text), request).map_err(|error| error.to_string())?;
+    let placement = place(&allocation(text), std::slice::from_ref(request))
+        .map_err(|error| error.to_string())?;
     let nodes = placement
         .nodes
         .iter()
-        .map(|node| format!("{}:{}", node.host, node.ranks));
+        .map(|node| format!("{}:{}", node.host, node.ranks.len()));
     Ok(nodes.collect::<Vec<_>>().join(" "))
 }
 
@@ -31,7 +32,7 @@ fn hosts_are_filled_in_order() {
         counts(text, &PlacementRequest::default()).unwrap(),
         "0:2 2:4 3:2"
     );
-    let placement = place(&allocation(text), &request(7)).unwrap();
+    let placement = place(&allocation(text), &[request(7)]).unwrap();
     let last = placement.ranks[6];
     let expected = RankPlace {
         rank: 6,
@@ -39,9 +40,10 @@ fn hosts_are_filled_in_order() {
         node_rank: 2,
         local_rank: 0,
         local_world_size: 1,
+        program: 0,
     };
     assert_eq!(last, expected);
-    assert_eq!(placement.nodes[1].first_rank, 2);
+    assert_eq!(placement.nodes[1].ranks, [2, 3, 4, 5]);
 }
 
 #[test]
@@ -50,7 +52,7 @@ fn too_many_ranks_name_both_numbers_and_the_way_out() {
     let expected = "-np 9 asks for more ranks than there are slots (8): a 4, b 4\n\
                     hint: ask for at most 8, add hosts or slots, or pass --oversubscribe";
     assert_eq!(counts(text, &request(9)).unwrap_err(), expected);
-    let before = check_before_survey(&allocation(text), &request(9)).unwrap_err();
+    let before = check_before_survey(&allocation(text), &[request(9)]).unwrap_err();
     assert_eq!(before.to_string(), expected);
 }
 
@@ -81,7 +83,7 @@ fn ranks_per_host() {
     let per = |per_host, ranks| PlacementRequest {
         ranks,
         per_host: Some(per_host),
-        oversubscribe: false,
+        ..PlacementRequest::default()
     };
     let text = "a slots=4\nz slots=0\nb slots=2\n";
     assert_eq!(counts(text, &per(2, None)).unwrap(), "0:2 2:2");
@@ -114,34 +116,34 @@ fn ranks_per_host() {
 #[test]
 fn what_needs_no_survey_is_refused_before() {
     let open = allocation("a\nb slots=2\n");
-    assert!(check_before_survey(&open, &request(1000)).is_ok());
-    assert!(check_before_survey(&open, &request(0)).is_err());
-    assert!(check_before_survey(&open, &request(70_000)).is_err());
+    assert!(check_before_survey(&open, &[request(1000)]).is_ok());
+    assert!(check_before_survey(&open, &[request(0)]).is_err());
+    assert!(check_before_survey(&open, &[request(70_000)]).is_err());
     let per_host = PlacementRequest {
         per_host: Some(3),
         ..PlacementRequest::default()
     };
-    assert!(check_before_survey(&open, &per_host).is_err());
+    assert!(check_before_survey(&open, &[per_host]).is_err());
     let none = PlacementRequest {
         per_host: Some(0),
         ..PlacementRequest::default()
     };
     assert_eq!(
-        check_before_survey(&open, &none),
+        check_before_survey(&open, &[none]),
         Err(PlacementError::NoRanksPerHost)
     );
     let few = PlacementRequest {
         per_host: Some(2),
         ..request(5)
     };
-    assert!(check_before_survey(&open, &few).is_err());
+    assert!(check_before_survey(&open, &[few]).is_err());
     assert!(matches!(
-        place(&open, &request(1)),
+        place(&open, &[request(1)]),
         Err(PlacementError::SlotsUnknown { .. })
     ));
     let empty = allocation("a slots=0\n");
     assert!(matches!(
-        check_before_survey(&empty, &PlacementRequest::default()),
+        check_before_survey(&empty, &[PlacementRequest::default()]),
         Err(PlacementError::NoSlots { .. })
     ));
 }
@@ -169,23 +171,24 @@ fn every_placement_is_consistent() {
 
 fn check(text: &str, request: &PlacementRequest, slots: u32) {
     let ranks = request.ranks.unwrap();
-    let placed = place(&allocation(text), request);
+    let placed = place(&allocation(text), std::slice::from_ref(request));
     let fits = slots > 0 && (ranks <= slots || request.oversubscribe);
     assert_eq!(placed.is_ok(), fits, "{text} {request:?}");
     let Ok(placement) = placed else { return };
     assert_eq!(placement.ranks.len(), ranks as usize);
     let mut rank = 0;
     for (node_rank, node) in placement.nodes.iter().enumerate() {
-        assert_eq!(node.first_rank, rank);
-        assert!(node.ranks > 0 && node.slots > 0);
-        assert!(request.oversubscribe || node.ranks <= node.slots);
-        for local_rank in 0..node.ranks {
+        let ranks_here = u32::try_from(node.ranks.len()).unwrap();
+        assert!(ranks_here > 0 && node.slots > 0);
+        assert!(request.oversubscribe || !node.is_oversubscribed());
+        for local_rank in 0..ranks_here {
+            assert_eq!(node.ranks[local_rank as usize], rank);
             let place = placement.ranks[rank as usize];
             assert_eq!(place.rank, rank);
             assert_eq!(place.node_rank as usize, node_rank);
             assert_eq!(
                 (place.local_rank, place.local_world_size),
-                (local_rank, node.ranks)
+                (local_rank, ranks_here)
             );
             assert_eq!(place.host, node.host);
             rank += 1;
@@ -198,4 +201,108 @@ fn check(text: &str, request: &PlacementRequest, slots: u32) {
             .windows(2)
             .all(|pair| pair[0].host < pair[1].host)
     );
+}
+
+/// The host of each rank, by name.
+fn hosts(text: &str, requests: &[PlacementRequest]) -> Result<String, String> {
+    let allocation = allocation(text);
+    let placement = place(&allocation, requests).map_err(|error| error.to_string())?;
+    for place in &placement.ranks {
+        let node = &placement.nodes[place.node_rank as usize];
+        assert_eq!(node.ranks[place.local_rank as usize], place.rank);
+        assert_eq!(
+            (node.host, node.ranks.len()),
+            (place.host, place.local_world_size as usize)
+        );
+        let program = placement.programs[place.program as usize];
+        assert!((program.first_rank..program.first_rank + program.ranks).contains(&place.rank));
+    }
+    assert!(placement.nodes.is_sorted_by_key(|node| node.ranks[0]));
+    let names = placement
+        .ranks
+        .iter()
+        .map(|place| &allocation.hosts[place.host].host.name);
+    Ok(names.map(String::as_str).collect::<Vec<_>>().join(""))
+}
+
+#[test]
+fn by_node_goes_round_and_numbers_in_turn() {
+    let text = "a slots=3\nz slots=0\nb slots=1\nc slots=2\n";
+    let by = |ranks, map_by, rank_by| PlacementRequest {
+        ranks,
+        map_by,
+        rank_by,
+        ..PlacementRequest::default()
+    };
+    let node = |ranks| by(ranks, MapBy::Node, None);
+    assert_eq!(hosts(text, &[node(Some(4))]).unwrap(), "abca");
+    assert_eq!(hosts(text, &[node(None)]).unwrap(), "abcaca");
+    let by_slot = by(Some(4), MapBy::Node, Some(RankBy::Slot));
+    assert_eq!(hosts(text, &[by_slot]).unwrap(), "aabc");
+    let numbered = by(Some(5), MapBy::Slot, Some(RankBy::Node));
+    assert_eq!(hosts(text, &[numbered]).unwrap(), "abcaa");
+    assert_eq!(
+        hosts(text, &[by(Some(4), MapBy::Numa, None)]).unwrap(),
+        "aaab"
+    );
+    let over = PlacementRequest {
+        oversubscribe: true,
+        ..node(Some(8))
+    };
+    assert_eq!(hosts(text, &[over]).unwrap(), "abcabcaa");
+    let per_host = PlacementRequest {
+        per_host: Some(1),
+        ..node(None)
+    };
+    assert_eq!(hosts(text, &[per_host]).unwrap(), "abc");
+}
+
+#[test]
+fn programs_follow_each_other_on_what_is_left() {
+    let text = "a slots=2\nb slots=2\n";
+    let of = |ranks, label: &str| PlacementRequest {
+        label: Some(label.to_owned()),
+        ranks,
+        ..PlacementRequest::default()
+    };
+    let chosen = |request, host, slots| PlacementRequest {
+        hosts: Some(vec![HostChoice { host, slots }]),
+        ..request
+    };
+    let (one, two) = (of(Some(1), "program 0 (x)"), of(Some(2), "program 1 (y)"));
+    assert_eq!(hosts(text, &[one.clone(), two.clone()]).unwrap(), "aab");
+    let rest = of(None, "program 1 (y)");
+    assert_eq!(hosts(text, &[one.clone(), rest.clone()]).unwrap(), "aabb");
+    // Rank 0 is on node 0, whatever the order of the hosts.
+    let on_b = chosen(two.clone(), 1, None);
+    assert_eq!(hosts(text, &[on_b.clone(), one.clone()]).unwrap(), "bba");
+    let error = hosts(text, &[on_b, chosen(one.clone(), 1, Some(2))]).unwrap_err();
+    let expected = "program 0 (x): no slots are left: b 0\nhint: give each program its -np";
+    assert!(error.starts_with(expected), "{error}");
+    let error = hosts(text, &[rest, one.clone()]).unwrap_err();
+    assert!(
+        error.starts_with("program 0 (x): no slots are left: a 0, b 0"),
+        "{error}"
+    );
+    let error = hosts(text, &[one, chosen(two, 0, None)]).unwrap_err();
+    let expected = "program 1 (y): -np 2 asks for more ranks than there are slots (1): a 1\n";
+    assert!(error.starts_with(expected), "{error}");
+}
+
+#[test]
+fn a_program_takes_no_more_of_a_host_than_it_chose() {
+    let request = |slots| PlacementRequest {
+        hosts: Some(vec![
+            HostChoice { host: 1, slots },
+            HostChoice {
+                host: 0,
+                slots: None,
+            },
+        ]),
+        ..PlacementRequest::default()
+    };
+    let text = "a slots=2\nb slots=4\n";
+    assert_eq!(hosts(text, &[request(Some(1))]).unwrap(), "baa");
+    assert_eq!(hosts(text, &[request(Some(0))]).unwrap(), "aa");
+    assert_eq!(hosts(text, &[request(None)]).unwrap(), "bbbbaa");
 }
