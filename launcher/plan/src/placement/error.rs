@@ -13,7 +13,7 @@ pub enum PlacementError {
     #[error("{program}: {error}")]
     InProgram {
         program: String,
-        error: Box<PlacementError>,
+        error: Box<Self>,
     },
     #[error(
         "-np 0 asks for no ranks\nhint: give the number of ranks, or leave -np out for all slots"
