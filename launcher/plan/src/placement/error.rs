@@ -11,10 +11,7 @@ use crate::Host;
 pub enum PlacementError {
     /// Of a job of several programs: which one it is about.
     #[error("{program}: {error}")]
-    InProgram {
-        program: String,
-        error: Box<Self>,
-    },
+    InProgram { program: String, error: Box<Self> },
     #[error(
         "-np 0 asks for no ranks\nhint: give the number of ranks, or leave -np out for all slots"
     )]

@@ -92,9 +92,13 @@ pub struct ProgramPlace {
 }
 
 impl Node {
+    pub fn rank_count(&self) -> u32 {
+        u32::try_from(self.ranks.len()).expect("at most WORLD_MAX ranks")
+    }
+
     /// More ranks than slots.
     pub fn is_oversubscribed(&self) -> bool {
-        self.ranks.len() > self.slots as usize
+        self.rank_count() > self.slots
     }
 }
 

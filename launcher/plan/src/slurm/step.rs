@@ -26,7 +26,7 @@ impl Step {
         let world = placement.ranks.len().to_string();
         let nodes = placement.nodes.len().to_string();
         let list = compress::nodes(placement.nodes.iter().map(|node| name(node.host)));
-        let tasks = compress::counts(placement.nodes.iter().map(|node| node.ranks));
+        let tasks = compress::counts(placement.nodes.iter().map(Node::rank_count));
         let common = vec![
             ("SLURM_NTASKS", world.clone()),
             ("SLURM_NPROCS", world.clone()),

@@ -237,7 +237,7 @@ fn each_rank_gets_a_tasks_variables() {
         ranks: Some(3),
         ..PlacementRequest::default()
     };
-    let placement = place(&allocation, &request).unwrap();
+    let placement = place(&allocation, &[request]).unwrap();
     let step = Step::new(&job, &allocation, &placement);
     let value = |rank, name: &str| {
         let variables = step.variables(&placement, rank);
