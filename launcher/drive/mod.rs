@@ -47,6 +47,8 @@ struct Plan {
 
 /// Runs the job. `Ok` is its exit code, the verdict having been printed.
 pub fn run(settings: Settings, start: Instant) -> Result<u8, DriveError> {
+    // Before the runtime, which may start threads.
+    reach::prepare(&settings).map_err(DriveError::Runtime)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -10,8 +10,11 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use rlaunch_control::{AgentClient, v1};
 use rlaunch_plan::allocation::Allocation;
+use rlaunch_plan::host::Host;
 use rlaunch_plan::supervise::ClockOffset;
-use rlaunch_remote::{CarrierChoice, Connection, HostTarget, ReachError, connect_all};
+use rlaunch_remote::{
+    CarrierChoice, Connection, HostTarget, LOCAL_BUILD, LocalAgent, ReachError, connect_all,
+};
 use tokio::sync::mpsc;
 use tracing::{debug, info};
 
@@ -43,14 +46,9 @@ pub(super) async fn reach(
     wanted: &[usize],
     bundle: Option<&Bundle>,
 ) -> Result<Vec<Reached>, DriveError> {
-    let targets = wanted.iter().map(|&host| {
-        let host = &allocation.hosts[host].host;
-        HostTarget {
-            name: host.name.clone(),
-            user: host.user.clone(),
-            port: host.port,
-        }
-    });
+    let targets = wanted
+        .iter()
+        .map(|&host| target(&allocation.hosts[host].host));
     let survey = v1::SurveyRequest {
         bundle_id: bundle.map(|bundle| bundle.id.clone()).unwrap_or_default(),
         python: settings.program.interpreter(),
@@ -92,6 +90,28 @@ pub(super) async fn reach(
     Err(DriveError::Reach(
         failed.into_iter().map(|(_, error)| error).collect(),
     ))
+}
+
+/// Forks this machine's agent if the job may need one. Only while this process has one thread.
+pub(super) fn prepare(settings: &Settings) -> std::io::Result<()> {
+    let hosts = settings.allocation.hosts.iter();
+    if settings.dry_run || !hosts.map(|it| target(&it.host)).any(|it| it.is_local()) {
+        return Ok(());
+    }
+    let rlaunch_agent::Forked { stream, stderr } = rlaunch_agent::fork(LOCAL_BUILD)?;
+    settings
+        .remote
+        .local_agents
+        .add(LocalAgent { stream, stderr });
+    Ok(())
+}
+
+fn target(host: &Host) -> HostTarget {
+    HostTarget {
+        name: host.name.clone(),
+        user: host.user.clone(),
+        port: host.port,
+    }
 }
 
 async fn ask(

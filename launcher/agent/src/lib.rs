@@ -10,6 +10,7 @@
 
 mod cache;
 mod clock;
+mod forked;
 mod install;
 mod job;
 mod keeper;
@@ -23,4 +24,5 @@ mod survey;
 mod sweep;
 mod sys;
 
+pub use forked::{Forked, fork};
 pub use start::main;

@@ -12,7 +12,7 @@ use tokio::io::unix::AsyncFd;
 
 /// Forks; sound only while the process has one thread, which the caller answers for.
 pub(crate) fn fork_single_threaded() -> io::Result<ForkResult> {
-    // SAFETY: agent and keeper call this while they have a single thread, so the child holds no
+    // SAFETY: launcher, agent and keeper call this while they have a single thread, so the child holds no
     // lock that another thread took.
     unsafe { nix::unistd::fork() }.map_err(io::Error::from)
 }

@@ -36,12 +36,9 @@ pub async fn connect(
         let reason = "that is not a host name".to_owned();
         return Err(ReachError::new(target, ReachCause::Unresolved(reason)));
     }
-    let plain = target.user.is_none() && target.port.is_none();
     let result = match (choice, &options.ssh_program) {
         (CarrierChoice::Local, _) => local::connect(target, options).await,
-        (CarrierChoice::Auto, _) if plain && local::is_this_machine(&target.name) => {
-            local::connect(target, options).await
-        }
+        (CarrierChoice::Auto, _) if target.is_local() => local::connect(target, options).await,
         (CarrierChoice::Program(line), _) => by_program(target, &line, options, None).await,
         (CarrierChoice::Auto, Some(line)) => by_program(target, line, options, None).await,
         (CarrierChoice::Auto, None) => by_ssh(target, options, true).await,

@@ -26,5 +26,5 @@ mod words;
 
 pub use connect::{connect, connect_all};
 pub use error::{ReachCause, ReachError};
-pub use local::is_this_machine;
+pub use local::{LOCAL_BUILD, LocalAgent, LocalAgents, is_this_machine};
 pub use target::{ByteStream, CarrierChoice, Connection, HostTarget, RemoteOptions};

@@ -1,7 +1,8 @@
 //! This machine: an agent at the other end of a socket pair.
 //!
-//! The agent is this very executable, started by `/proc/self/exe`, which works also when the file
-//! was replaced or removed meanwhile. Its stdin and stdout are one socket; there is no ssh, no
+//! The agent is this very executable. The launcher forks the first one while it has one thread
+//! ([`LocalAgents`]): exec and relocation are a sixth of what a small job takes. One that is needed
+//! later is started by `/proc/self/exe`, which works also when the file was replaced or removed. Its stdin and stdout are one socket; there is no ssh, no
 //! shell and no hash on this path, for a launch here has to be quick. Dropping the stream is all it
 //! takes to end the agent: it sees the end of its stdin. It is never killed from here, for its
 //! keeper has ranks to end first. It leaves the terminal's session by itself (and could not, were it
@@ -13,10 +14,12 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::pin::Pin;
 use std::process::Stdio;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
 
 use crate::bootstrap::{self, Raw};
@@ -25,7 +28,7 @@ use crate::error::{ReachCause, ReachError};
 use crate::target::{Connection, HostTarget, RemoteOptions};
 
 /// The build that local agents give: there is but one executable.
-const BUILD: &str = "local";
+pub const LOCAL_BUILD: &str = "local";
 
 /// Whether `name` means this machine: its host name, `localhost`, or an address that it has.
 pub fn is_this_machine(name: &str) -> bool {
@@ -46,8 +49,51 @@ pub(crate) async fn connect(
     options: &RemoteOptions,
 ) -> Result<Connection, ReachError> {
     let failed = |error: io::Error| ReachError::new(target, ReachCause::Local(error.to_string()));
-    let raw = start().map_err(failed)?;
-    bootstrap::greet(target, raw, BUILD, options.greeting_timeout).await
+    let raw = match options.local_agents.take() {
+        Some(forked) => adopt(forked),
+        None => start(),
+    };
+    let raw = raw.map_err(failed)?;
+    bootstrap::greet(target, raw, LOCAL_BUILD, options.greeting_timeout).await
+}
+
+/// Agents of this machine that are there already.
+#[derive(Debug, Clone, Default)]
+pub struct LocalAgents(Arc<Mutex<Vec<LocalAgent>>>);
+
+/// One that was forked: its end of the stream gives it the build [`LOCAL_BUILD`].
+#[derive(Debug)]
+pub struct LocalAgent {
+    pub stream: StdUnixStream,
+    pub stderr: OwnedFd,
+}
+
+impl LocalAgents {
+    pub fn add(&self, agent: LocalAgent) {
+        self.lock().push(agent);
+    }
+
+    fn take(&self) -> Option<LocalAgent> {
+        self.lock().pop()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<LocalAgent>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn adopt(agent: LocalAgent) -> io::Result<Raw> {
+    agent.stream.set_nonblocking(true)?;
+    let stderr = pipe::Receiver::from_owned_fd(agent.stderr)?;
+    Ok(Raw {
+        io: Box::new(UnixStream::from_std(agent.stream)?),
+        peer_address: None,
+        local_address: None,
+        carrier: "local",
+        diagnostics: diagnostics::spawn_reader(stderr),
+        ending: None,
+        notes: Vec::new(),
+    })
 }
 
 fn start() -> io::Result<Raw> {
@@ -55,7 +101,7 @@ fn start() -> io::Result<Raw> {
     here.set_nonblocking(true)?;
     let there_too = there.try_clone()?;
     let mut child = Command::new("/proc/self/exe")
-        .args(["agent", "--build", BUILD])
+        .args(["agent", "--build", LOCAL_BUILD])
         .stdin(Stdio::from(OwnedFd::from(there)))
         .stdout(Stdio::from(OwnedFd::from(there_too)))
         .stderr(Stdio::piped())

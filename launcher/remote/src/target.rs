@@ -9,6 +9,8 @@ use rlaunch_wire::limits::CONNECTS_MAX;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 
+use crate::local::{LocalAgents, is_this_machine};
+
 /// A host as the hostfile or the command line names it. Two targets are the same host only if
 /// name, user and port are equal: two containers on one machine differ by their port.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -25,6 +27,13 @@ impl HostTarget {
             user: None,
             port: None,
         }
+    }
+}
+
+impl HostTarget {
+    /// Whether it is this machine, to be reached without ssh.
+    pub fn is_local(&self) -> bool {
+        self.user.is_none() && self.port.is_none() && is_this_machine(&self.name)
     }
 }
 
@@ -72,6 +81,8 @@ pub struct RemoteOptions {
     pub connects_max: usize,
     /// `--agent`: an executable to push instead of this one, to hosts of its architecture.
     pub agent_path: Option<PathBuf>,
+    /// For this machine, before another agent is started there.
+    pub local_agents: LocalAgents,
     /// How each host was reached is among its notes.
     pub verbose: bool,
 }
@@ -87,6 +98,7 @@ impl Default for RemoteOptions {
             greeting_timeout: Duration::from_secs(60),
             connects_max: CONNECTS_MAX,
             agent_path: None,
+            local_agents: LocalAgents::default(),
             verbose: false,
         }
     }
