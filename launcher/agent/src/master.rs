@@ -17,6 +17,7 @@ mod probe;
 use std::net::TcpListener as StdListener;
 use std::time::Duration;
 
+use nix::sys::socket::Backlog;
 use rlaunch_control::v1::{
     OpenMasterReply, OpenMasterRequest, Proof, ProveMasterReply, ProveMasterRequest,
 };
@@ -127,6 +128,8 @@ pub(crate) async fn prove(request: ProveMasterRequest) -> ProveMasterReply {
 /// One port of every address, of both families where there are two.
 fn listen() -> std::io::Result<(TcpListener, u16)> {
     let listener = StdListener::bind(("::", 0)).or_else(|_| StdListener::bind(("0.0.0.0", 0)))?;
+    // All hosts come at once, by every address. Whom a full queue drops tries again after a second.
+    nix::sys::socket::listen(&listener, Backlog::MAXCONN)?;
     listener.set_nonblocking(true)?;
     let port = listener.local_addr()?.port();
     Ok((TcpListener::from_std(listener)?, port))

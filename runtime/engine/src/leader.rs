@@ -6,6 +6,7 @@ use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use prost::Message;
+use rlaunch_transport::tcp;
 use rlaunch_transport::tcp::handshake::{Acceptor, Identity, Purpose};
 use rlaunch_wire::limits::CARD_MAX_BYTES;
 use rlaunch_wire::rank::{Refused, ToAgent, ToAgentMessage, ToRank, ToRankMessage, Welcome, World};
@@ -87,6 +88,7 @@ fn bind(wanted: &[IpAddr], is_literal: bool, port: u16) -> io::Result<TcpListene
         _ => TcpListener::bind((unspecified, port)),
     };
     if let Ok(listener) = &mut result {
+        tcp::lengthen_queue(listener)?;
         listener.set_nonblocking(true)?;
     }
     result

@@ -20,8 +20,9 @@ cargo x bench cpu [--only CASE,…] [--tests NAME,…] [--sizes 8,64K,…] [--ro
                     the machine allows; `cargo x bench cpu --help` lists the cases
 cargo x bench start [--rounds N] [--ranks N]
                     `rlaunch -np 2 true` against mpirun and mpiexec
-cargo x bench hosts [N] [--rounds R]
-                    a program on N hosts made of namespaces, against mpirun; needs root
+cargo x bench launch [N] [--rounds R]
+                    a program on N hosts made of namespaces (64), against mpirun and ssh; needs
+                    root
 cargo x bench link [--rounds R]
                     rperf between two such hosts over shaped links, against iperf3; needs root
 ";
@@ -34,7 +35,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     match kind {
         "cpu" => cpu::run(rest),
         "start" => start::run(rest),
-        "hosts" => hosts(rest),
+        "launch" => launch(rest),
         "link" => link(rest),
         "help" | "-h" | "--help" => {
             print!("{HELP}");
@@ -45,12 +46,13 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
 }
 
 /// The harness's program measures; it needs to know where the peer is.
-fn hosts(arguments: &[String]) -> Result<(), String> {
+fn launch(arguments: &[String]) -> Result<(), String> {
+    sh::run(&mut sh::cargo(["build"]))?;
     let mpirun = peers::Peer::ensure(peers::Kind::OpenMpi)?.launcher();
     let mut program = crate::hosts_program()?;
     sh::run(
         program
-            .arg("bench")
+            .arg("launch")
             .args(arguments)
             .arg("--mpirun")
             .arg(mpirun),

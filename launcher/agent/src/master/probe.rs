@@ -115,6 +115,17 @@ mod tests {
         assert_eq!(proofs[0].why_not, "connection refused");
     }
 
+    /// Hundreds of hosts at once must not wait for a second try.
+    #[tokio::test]
+    async fn the_queue_is_long() {
+        let (_master, reply) = open();
+        let address = ([127, 0, 0, 1], u16::try_from(reply.probe_port).unwrap()).into();
+        let wait = std::time::Duration::from_millis(500);
+        let connect = |_| std::net::TcpStream::connect_timeout(&address, wait).unwrap();
+        // Nobody is taken off the queue meanwhile: this test's thread is the agent's.
+        let _connections: Vec<_> = (0..400).map(connect).collect();
+    }
+
     #[tokio::test]
     async fn who_does_not_ask_properly_learns_nothing() {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};

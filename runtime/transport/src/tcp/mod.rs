@@ -25,4 +25,4 @@ pub use interfaces::{Family, Interface, InterfaceFilter, NoInterface, choose, in
 pub use link::TcpPeer;
 pub use options::{SOCKETS_MAX, TcpOptions};
 pub use routes::{Route, Routes};
-pub use socket::{leads_to_itself, listen};
+pub use socket::{leads_to_itself, lengthen_queue, listen};

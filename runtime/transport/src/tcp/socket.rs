@@ -12,7 +12,8 @@ use super::routes::Route;
 use crate::ConnectionError;
 use crate::shm::OwnBuffer;
 
-const BACKLOG: i32 = 1024;
+/// As much as the kernel allows.
+const BACKLOG: i32 = 4096;
 /// A host that vanished is noticed this soon although nothing is being sent.
 const KEEPALIVE: Duration = Duration::from_secs(10);
 
@@ -65,6 +66,11 @@ fn bind(address: SocketAddr, only_v6: bool) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)?;
     socket.set_nonblocking(true)?;
     Ok(socket.into())
+}
+
+/// Makes room for all who connect at once: whom a full queue drops tries again after a second.
+pub fn lengthen_queue(listener: &TcpListener) -> io::Result<()> {
+    socket2::SockRef::from(listener).listen(BACKLOG)
 }
 
 fn new_socket(address: IpAddr) -> io::Result<Socket> {

@@ -4,8 +4,8 @@
 //! ask it. It ends at `down`.
 
 mod ask;
-mod bench;
 mod keep;
+mod launch;
 mod link;
 
 use rlaunch_harness::{Options, Where};
@@ -25,8 +25,8 @@ hosts [--name NAME] <command>
         split HOST,… HOST,… | join
   down              all of it gone
   keep N …          as up, but stays in the foreground
-  bench [N] [--rounds R] [--mpirun PATH]
-                    time until a program has run on N new hosts, against mpirun
+  launch [N] [--rounds R] [--mpirun PATH]
+                    time until a program has run on N new hosts, against mpirun and ssh
   link [--rounds R] what rperf moves between two hosts over links of 1 and 5 Gb/s, and over two
                     links, against iperf3
 
@@ -60,7 +60,7 @@ fn run(name: &str, words: &[String]) -> Result<ExitCode, String> {
         ["exec", host, "--", command @ ..] | ["exec", host, command @ ..] => {
             ask::exec(name, host, command)
         }
-        ["bench", rest @ ..] => bench::Bench::parse(rest)?.run(),
+        ["launch", rest @ ..] => launch::Launch::parse(rest)?.run(),
         ["link", rest @ ..] => link::Link::parse(rest)?.run(),
         ["list"] => ask::show(name, &["list"]),
         ["fault", fault @ ..] if !fault.is_empty() => {
