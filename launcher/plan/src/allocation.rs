@@ -6,14 +6,16 @@
 //!   many slots as GPUs, else usable cores.
 //! - **`-H a,b:2,user@c`**: as in mpirun a name counts one slot each time it is written, `:N` is
 //!   N slots, and `:*` is what the survey finds. So `-np 2 -H a,b` runs one rank on each.
-//! - **both**: `-H` picks hosts of the hostfile, in `-H`'s order. Without a number (or with `:*`)
-//!   a host keeps the hostfile's slots; `:N` takes N of them, and more than it has is refused. A
-//!   name that the hostfile lacks is refused: a typing error must not run somewhere else.
+//! - **both**: `-H` picks hosts of the hostfile, in `-H`'s order. Named once without a number (or
+//!   with `:*`) a host keeps the hostfile's slots; `:N`, and a name written N times, take N of
+//!   them, and more than it has is refused. A name that the hostfile lacks is refused: a typing
+//!   error must not run somewhere else.
 //! - **neither**: this machine, open until the survey.
 
 use serde::Serialize;
 
 use crate::Host;
+use crate::details::HostDetails;
 use crate::hostfile::Hostfile;
 
 mod error;
@@ -31,6 +33,18 @@ pub struct Allocation {
 pub struct AllocatedHost {
     pub host: Host,
     pub slots: Slots,
+    pub details: HostDetails,
+}
+
+impl AllocatedHost {
+    /// One of which no more is known.
+    pub fn new(host: Host, slots: Slots) -> Self {
+        Self {
+            host,
+            slots,
+            details: HostDetails::default(),
+        }
+    }
 }
 
 /// How many ranks a host takes.
@@ -78,16 +92,14 @@ impl Allocation {
     pub fn local(name: &str) -> Self {
         let slots = Slots::FromSurvey { max: None };
         Self {
-            hosts: vec![AllocatedHost {
-                host: Host::new(name),
-                slots,
-            }],
+            hosts: vec![AllocatedHost::new(Host::new(name), slots)],
         }
     }
 
     pub fn from_hostfile(hostfile: &Hostfile) -> Self {
         let hosts = hostfile.hosts.iter().map(|entry| AllocatedHost {
             host: entry.host.clone(),
+            details: entry.details.clone(),
             slots: match entry.slots {
                 Some(slots) => Slots::Given {
                     slots,
@@ -105,14 +117,14 @@ impl Allocation {
 
     /// `-H` without a hostfile.
     pub fn from_list(list: &[HostListEntry]) -> Self {
-        let hosts = list.iter().map(|entry| AllocatedHost {
-            host: entry.host.clone(),
-            slots: match entry.slots {
+        let hosts = list.iter().map(|entry| {
+            let slots = match entry.slots {
                 ListSlots::Mentions(slots) | ListSlots::Number(slots) => {
                     Slots::Given { slots, max: None }
                 }
                 ListSlots::All => Slots::FromSurvey { max: None },
-            },
+            };
+            AllocatedHost::new(entry.host.clone(), slots)
         });
         Self {
             hosts: hosts.collect(),
@@ -139,6 +151,7 @@ impl Allocation {
                     hosts.push(AllocatedHost {
                         host: host.host.clone(),
                         slots,
+                        details: host.details.clone(),
                     });
                 }
             }
@@ -161,8 +174,10 @@ impl Allocation {
 
 /// The slots that `-H` takes of a hostfile's host.
 fn take(host: &AllocatedHost, wanted: ListSlots, hostfile: &str) -> Result<Slots, AllocationError> {
-    let ListSlots::Number(slots) = wanted else {
-        return Ok(host.slots);
+    let slots = match wanted {
+        // Named once, it is picked; named again, counted.
+        ListSlots::All | ListSlots::Mentions(1) => return Ok(host.slots),
+        ListSlots::Number(slots) | ListSlots::Mentions(slots) => slots,
     };
     let max = host.slots.max();
     match host.slots.known().or(max) {

@@ -1,33 +1,42 @@
-//! The hostfile: one host a line.
+//! The hostfile: one host a line, or TOML where its name ends in `.toml`.
 //!
 //! ```text
 //! node01                        # as many slots as GPUs, else usable cores
-//! node02 slots=4                # or node02:4
+//! node02 slots=4                // or node02:4
 //! user@node03 port=2222 slots=4 max_slots=8
-//! node[04-07,09] slots=8        # five hosts
+//! node[04-07,09] slots=8        # five hosts; several brackets multiply
 //! [2001:db8::1]:4               # an IPv6 address, four slots
+//! node10 gpus=0-3 nics=ib0,ib1 python=/opt/venv/bin/python workdir="/scratch/my job"
 //! ```
+//! It is what Open MPI, Hydra, Intel MPI, DeepSpeed and the MPI Operator write, with their
+//! synonyms ([`option`]). The TOML form is described in [`document`].
 //!
-//! Blank lines, `#` comments, tabs, CRLF, a byte order mark and a last line without a newline are
-//! all taken. A host is (user, name, port); the same host again adds up its slots, and written
-//! without `slots=` more than once it counts one slot a line. `slots=0` means none.
+//! Blank lines, `#` and `//` comments, tabs, CRLF, a byte order mark and a last line without a
+//! newline are all taken. A host is (user, name, port); the same host again adds up its slots, and
+//! written without `slots=` more than once it counts one slot a line. `slots=0` means none.
+//! `gpus=` without `slots=` is one slot for each.
 //!
-//! Anything else is an error that names file, line, column and the word. The parser takes any
-//! bytes and never panics.
+//! Anything else is an error that names file, line, column and the word; the first few mistakes of
+//! a file are told together. The parser takes any bytes and never panics.
 
-use std::collections::BTreeMap;
-
-use rlaunch_wire::limits::{HOSTFILE_MAX_BYTES, WORLD_MAX};
+use rlaunch_wire::limits::HOSTFILE_MAX_BYTES;
 use serde::Serialize;
 
 use crate::Host;
-use crate::text::show;
+use crate::details::HostDetails;
 
+mod devices;
+mod document;
 mod error;
 mod line;
+mod merge;
+mod option;
+mod words;
 
-pub use error::{HostfileError, LineError};
-use line::{Line, Located};
+use error::Mistakes;
+pub use error::{HostfileError, LineError, Mistake};
+use line::Located;
+use merge::Merge;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Hostfile {
@@ -44,48 +53,57 @@ pub struct HostEntry {
     pub slots: Option<u32>,
     /// No more ranks than this, even oversubscribed.
     pub max_slots: Option<u32>,
+    pub details: HostDetails,
     /// Where it was first named, from 1.
     pub line: u32,
 }
 
 /// Parses the bytes of a hostfile that the user called `name`.
 pub fn parse(name: &str, bytes: &[u8]) -> Result<Hostfile, HostfileError> {
+    let file = || name.to_owned();
     if bytes.len() as u64 > HOSTFILE_MAX_BYTES {
         return Err(HostfileError::TooLong {
-            file: name.to_owned(),
+            file: file(),
             bytes: bytes.len(),
         });
     }
     if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
-        return Err(HostfileError::Utf16 {
-            file: name.to_owned(),
-        });
+        return Err(HostfileError::Utf16 { file: file() });
     }
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let mut merge = Merge::default();
-    for (index, raw) in bytes.split(|&byte| byte == b'\n').enumerate() {
-        let number = u32::try_from(index + 1).expect("HOSTFILE_MAX_BYTES bounds the lines");
-        let result = text(raw).and_then(|text| match line::parse(text)? {
-            Some(line) => merge.add(&line, number),
-            None => Ok(()),
-        });
-        result.map_err(|(column, error)| HostfileError::Line {
-            file: name.to_owned(),
-            line: number,
-            column,
-            error,
-        })?;
-    }
-    let hosts = merge.finish();
+    // A TOML document must be text as a whole; else the lines say where it is not.
+    let hosts = match std::str::from_utf8(bytes) {
+        Ok(text) if name.ends_with(".toml") => document::parse(name, text)?,
+        _ => lines(name, bytes)?,
+    };
     if hosts.is_empty() {
-        return Err(HostfileError::Empty {
-            file: name.to_owned(),
-        });
+        return Err(HostfileError::Empty { file: file() });
     }
     Ok(Hostfile {
-        name: name.to_owned(),
+        name: file(),
         hosts,
     })
+}
+
+fn lines(name: &str, bytes: &[u8]) -> Result<Vec<HostEntry>, HostfileError> {
+    let mut merge = Merge::default();
+    let mut mistakes = Mistakes::default();
+    for (index, raw) in bytes.split(|&byte| byte == b'\n').enumerate() {
+        let number = u32::try_from(index + 1).expect("HOSTFILE_MAX_BYTES bounds the lines");
+        let parsed = text(raw).map_err(|error| vec![error]).and_then(line::parse);
+        match parsed {
+            Ok(None) => {}
+            Ok(Some(line)) => {
+                if let Err(error) = merge.add(&line, number) {
+                    mistakes.push(number, (1, error));
+                }
+            }
+            Err(errors) => errors
+                .into_iter()
+                .for_each(|error| mistakes.push(number, error)),
+        }
+    }
+    mistakes.or(name, merge.finish())
 }
 
 /// A line's text without its end.
@@ -104,97 +122,13 @@ fn text(raw: &[u8]) -> Result<&str, Located> {
     })
 }
 
-/// Adds up the lines of the same host.
-#[derive(Default)]
-struct Merge {
-    index: BTreeMap<Host, usize>,
-    entries: Vec<Merged>,
-    mentions: u64,
-}
-
-struct Merged {
-    entry: HostEntry,
-    /// Lines without a number.
-    unnumbered: u32,
-}
-
-impl Merge {
-    fn add(&mut self, line: &Line, number: u32) -> Result<(), Located> {
-        for host in line.spec.hosts(line.port) {
-            self.mentions += 1;
-            if self.mentions > u64::from(WORLD_MAX) {
-                return Err(too_much(&host, format!("more than {WORLD_MAX} hosts")));
-            }
-            let at = *self.index.entry(host.clone()).or_insert_with(|| {
-                let entry = HostEntry {
-                    host,
-                    slots: None,
-                    max_slots: None,
-                    line: number,
-                };
-                self.entries.push(Merged {
-                    entry,
-                    unnumbered: 0,
-                });
-                self.entries.len() - 1
-            });
-            self.entries[at].add(line)?;
-        }
-        Ok(())
-    }
-
-    fn finish(self) -> Vec<HostEntry> {
-        self.entries.into_iter().map(Merged::finish).collect()
-    }
-}
-
-impl Merged {
-    fn add(&mut self, line: &Line) -> Result<(), Located> {
-        let entry = &mut self.entry;
-        match line.slots {
-            Some(slots) => entry.slots = Some(entry.slots.unwrap_or(0) + slots),
-            None => self.unnumbered += 1,
-        }
-        if let Some(max) = line.max_slots {
-            entry.max_slots = Some(entry.max_slots.unwrap_or(0).saturating_add(max));
-        }
-        let slots = entry.slots.unwrap_or(0) + self.unnumbered;
-        if slots > WORLD_MAX {
-            return Err(too_much(
-                &entry.host,
-                format!("its lines add up to {slots} slots"),
-            ));
-        }
-        Ok(())
-    }
-
-    fn finish(self) -> HostEntry {
-        let Self {
-            mut entry,
-            unnumbered,
-        } = self;
-        entry.slots = match (entry.slots, unnumbered) {
-            (None, 1) => None,
-            (slots, unnumbered) => Some(slots.unwrap_or(0) + unnumbered),
-        };
-        if let (Some(slots), Some(max)) = (entry.slots, entry.max_slots) {
-            entry.slots = Some(slots.min(max));
-        }
-        entry
-    }
-}
-
-fn too_much(host: &Host, problem: String) -> Located {
-    let expected = format!("at most {WORLD_MAX}");
-    (
-        1,
-        LineError {
-            word: show(&host.name),
-            problem,
-            expected,
-            hint: None,
-        },
-    )
+/// An error at byte `offset` of a line.
+fn located(text: &str, offset: usize, error: LineError) -> Located {
+    let characters = text
+        .char_indices()
+        .take_while(|(at, _)| *at < offset)
+        .count();
+    (u32::try_from(characters + 1).unwrap_or(u32::MAX), error)
 }
 
 #[cfg(test)]

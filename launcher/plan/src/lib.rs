@@ -11,6 +11,7 @@
 //! tested without a host.
 
 pub mod allocation;
+pub mod details;
 pub mod environment;
 pub mod exit_code;
 pub mod host;
@@ -25,6 +26,7 @@ mod text;
 pub mod verdict;
 
 pub use allocation::{Allocation, AllocationError};
+pub use details::HostDetails;
 pub use host::Host;
 pub use hostfile::{Hostfile, HostfileError};
 pub use placement::{MapBy, Placement, PlacementError, PlacementRequest};

@@ -25,7 +25,7 @@ pub(crate) struct Spec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SpecSlots {
     Number(u32),
-    /// `:*`, in `-H` only.
+    /// `:*` or `:auto`, in `-H` only.
     All,
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn number(text: &str, offset: usize, what: &str) -> Result<u32, SpecE
 }
 
 fn colon_slots(text: &str, offset: usize, name: &str) -> Result<SpecSlots, SpecError> {
-    if text == "*" {
+    if text == "*" || text == "auto" {
         return Ok(SpecSlots::All);
     }
     let number = number(text, offset, "the number of slots behind `:`")?;
@@ -141,7 +141,7 @@ fn colon_slots(text: &str, offset: usize, name: &str) -> Result<SpecSlots, SpecE
     Ok(SpecSlots::Number(number))
 }
 
-fn user(user: &str) -> Result<String, SpecError> {
+pub(crate) fn user(user: &str) -> Result<String, SpecError> {
     if user.is_empty() {
         return Err(SpecError::new(0, "no user in front of `@`"));
     }
@@ -223,7 +223,10 @@ fn check_name(name: &str, start: usize, written: &str) -> Result<(), SpecError> 
     let error = SpecError::new(offset, format!("`{shown}` can't stand in a host's name"));
     Err(match character {
         ',' | ';' => error.hint("one host a line"),
+        '/' if name.starts_with("/*") => error.hint("comments begin with # or //"),
         '=' => error.hint("a line begins with the host, then its options: node01 slots=4"),
+        '^' => error.hint("hosts can't be taken away: leave the line out, or write slots=0"),
+        '+' => error.hint("hosts are named, not counted: --nnodes N takes the first N"),
         _ => error,
     })
 }

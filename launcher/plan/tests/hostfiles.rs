@@ -1,15 +1,18 @@
-//! The hostfiles of the repository: the good ones parse, each bad one gives exactly the message in
-//! the `.expected` beside it.
+//! The hostfiles of the repository: what the good ones mean stands in `meaning.txt`, each bad one
+//! gives exactly the message in the `.expected` beside it.
+//!
+//! `RLAUNCH_TEST_UPDATE=1` writes both anew; the diff is to be read.
 #![expect(
     clippy::disallowed_methods,
     clippy::unwrap_used,
     reason = "a test that reads files; the crate does not"
 )]
 
+use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rlaunch_plan::hostfile;
+use rlaunch_plan::hostfile::{self, HostEntry};
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -29,21 +32,56 @@ fn files(folder: &Path, wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     files
 }
 
+/// Compares, or writes.
+fn golden(path: &Path, found: &str) -> Result<(), String> {
+    if std::env::var_os("RLAUNCH_TEST_UPDATE").is_some() {
+        fs::write(path, found).unwrap();
+    }
+    let expected = fs::read_to_string(path).unwrap_or_default();
+    if found == expected {
+        return Ok(());
+    }
+    Err(format!(
+        "{}:\n{found}instead of\n{expected}",
+        path.display()
+    ))
+}
+
 #[test]
-fn good_hostfiles_parse() {
+fn good_hostfiles_mean_what_they_should() {
     let files = files(&folder(""), |name| name.starts_with("hosts."));
-    assert!(files.len() >= 5, "{files:?}");
+    assert!(files.len() >= 13, "{files:?}");
+    let mut found = "What each file means: host, slots, the most slots, and the rest.\n".to_owned();
     for path in files {
         let name = path.file_name().unwrap().to_str().unwrap();
         let hostfile = hostfile::parse(name, &fs::read(&path).unwrap());
-        assert!(hostfile.is_ok(), "{hostfile:?}");
+        let hostfile = hostfile.unwrap_or_else(|error| panic!("{error}"));
+        writeln!(found, "\n{name}").unwrap();
+        hostfile
+            .hosts
+            .iter()
+            .for_each(|host| writeln!(found, "  {}", shown(host)).unwrap());
     }
+    golden(&folder("meaning.txt"), &found).unwrap();
+}
+
+fn shown(entry: &HostEntry) -> String {
+    let number = |number: Option<u32>| number.map_or("?".to_owned(), |number| number.to_string());
+    let mut text = format!("{} slots={}", entry.host, number(entry.slots));
+    if entry.max_slots.is_some() {
+        write!(text, " max_slots={}", number(entry.max_slots)).unwrap();
+    }
+    let details = serde_json::to_string(&entry.details).unwrap();
+    if details != "{}" {
+        write!(text, " {details}").unwrap();
+    }
+    text
 }
 
 #[test]
 fn bad_hostfiles_give_their_message() {
-    let files = files(&folder("bad"), |name| name.ends_with(".txt"));
-    assert!(files.len() >= 30, "only {}", files.len());
+    let files = files(&folder("bad"), |name| !name.ends_with(".expected"));
+    assert!(files.len() >= 45, "only {}", files.len());
     let mut wrong = Vec::new();
     for path in files {
         let name = path.file_name().unwrap().to_str().unwrap();
@@ -51,10 +89,8 @@ fn bad_hostfiles_give_their_message() {
             Ok(hostfile) => format!("parsed: {hostfile:?}"),
             Err(error) => error.to_string(),
         };
-        let expected = fs::read_to_string(path.with_extension("expected")).unwrap_or_default();
-        if message != expected.trim_end() {
-            wrong.push(format!("{message}\n  instead of {expected}"));
-        }
+        assert!(!message.starts_with("parsed: "), "{name} {message}");
+        wrong.extend(golden(&path.with_extension("expected"), &format!("{message}\n")).err());
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

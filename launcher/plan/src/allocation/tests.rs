@@ -27,6 +27,7 @@ fn a_list_counts_mentions_as_mpirun_does() {
     assert_eq!(shown("a,a,b,a"), "a=3 b=1");
     assert_eq!(shown("a:2,a:3,a"), "a=6");
     assert_eq!(shown("a:*,b:0,a"), "a=? b=0");
+    assert_eq!(shown("a:auto"), "a=?");
     assert_eq!(shown(" n[1-2,4]:2 , [::1]:4"), "n1=2 n2=2 n4=2 ::1=4");
 }
 
@@ -50,6 +51,10 @@ fn a_list_picks_from_the_hostfile() {
     let text = "a slots=4\nb slots=4 max_slots=6\nu@c port=22\nu@c port=23\nd\n";
     assert_eq!(select(text, "b,a").unwrap(), "b=4 (at most 6) a=4");
     assert_eq!(select(text, "a:2,d").unwrap(), "a=2 d=?");
+    // Repeats add up here too.
+    assert_eq!(select(text, "a,b:1,a,b:2").unwrap(), "a=2 b=3 (at most 6)");
+    assert_eq!(select(text, "a:0").unwrap(), "a=0");
+    assert!(select(text, "a,a,a,a,a").is_err());
     assert_eq!(select(text, "d:8,b:*").unwrap(), "d=8 b=4 (at most 6)");
     // An open user and port match every host of that name.
     assert_eq!(select(text, "c").unwrap(), "u@c port 22=? u@c port 23=?");

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// One line each: `hosts:3:7: …`.
+/// A line for each mistake: `hosts:3:7: …`.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum HostfileError {
@@ -12,13 +12,22 @@ pub enum HostfileError {
     TooLong { file: String, bytes: usize },
     #[error("{file}: this is UTF-16; save it as UTF-8 text")]
     Utf16 { file: String },
-    #[error("{file}:{line}:{column}: {error}")]
-    Line {
+    /// At least one, in the file's order; of many the first few.
+    #[error("{}", lines(file, mistakes, *more))]
+    Mistakes {
         file: String,
-        line: u32,
-        column: u32,
-        error: LineError,
+        mistakes: Vec<Mistake>,
+        /// How many are not among them.
+        more: usize,
     },
+}
+
+/// Where, from 1, and what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mistake {
+    pub line: u32,
+    pub column: u32,
+    pub error: LineError,
 }
 
 /// What is wrong in a line.
@@ -34,4 +43,60 @@ pub struct LineError {
 fn in_brackets(hint: Option<&str>) -> String {
     hint.map(|hint| format!(" (hint: {hint})"))
         .unwrap_or_default()
+}
+
+fn lines(file: &str, mistakes: &[Mistake], more: usize) -> String {
+    let mut lines: Vec<String> = mistakes
+        .iter()
+        .map(|mistake| {
+            let Mistake {
+                line,
+                column,
+                error,
+            } = mistake;
+            format!("{file}:{line}:{column}: {error}")
+        })
+        .collect();
+    if more > 0 {
+        lines.push(format!(
+            "{file}: and {}",
+            crate::text::count(more as u64, "more mistake")
+        ));
+    }
+    lines.join("\n")
+}
+
+/// Mistakes told of one file; whoever has mended these runs again anyway.
+const SHOWN_MAX: usize = 5;
+
+/// Gathers the mistakes of a file.
+#[derive(Debug, Default)]
+pub(super) struct Mistakes {
+    shown: Vec<Mistake>,
+    more: usize,
+}
+
+impl Mistakes {
+    pub(super) fn push(&mut self, line: u32, (column, error): super::line::Located) {
+        if self.shown.len() < SHOWN_MAX {
+            self.shown.push(Mistake {
+                line,
+                column,
+                error,
+            });
+        } else {
+            self.more += 1;
+        }
+    }
+
+    pub(super) fn or<T>(self, file: &str, good: T) -> Result<T, HostfileError> {
+        if self.shown.is_empty() {
+            return Ok(good);
+        }
+        Err(HostfileError::Mistakes {
+            file: file.to_owned(),
+            mistakes: self.shown,
+            more: self.more,
+        })
+    }
 }

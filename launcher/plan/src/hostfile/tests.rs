@@ -96,7 +96,7 @@ fn columns_count_characters() {
         "hosts:2:2: `é`: `é` can't stand in a host's name; expected a host: name, name:N, \
          user@name, name[01-04] or [IPv6]"
     );
-    assert!(message("a  slots=4  slots=x").starts_with("hosts:1:19: "));
+    assert!(message("a  port=4  slots=x").starts_with("hosts:1:18: "));
 }
 
 #[test]
@@ -115,6 +115,54 @@ fn what_is_no_text_is_said_so() {
     ));
 }
 
+/// The options of other launchers' hostfiles, and what only ours know.
+#[test]
+fn options_and_their_synonyms() {
+    let text = "a slots_max=4 count=2 // x\nb cpu = 3 user-name=me\n\
+                c gpus=0-1,5 nics=ib0,ib1 python=/opt/py workdir=\"/my data\"\nd gpus=none\n";
+    let hosts = hosts(text);
+    assert_eq!((hosts[0].slots, hosts[0].max_slots), (Some(2), Some(4)));
+    assert_eq!(
+        (hosts[1].slots, hosts[1].host.to_string()),
+        (Some(3), "me@b".into())
+    );
+    let details = &hosts[2].details;
+    assert_eq!(hosts[2].slots, Some(3), "one for each GPU");
+    assert_eq!(details.gpus.as_ref().unwrap().join(" "), "0 1 5");
+    assert_eq!(details.nics.join(" "), "ib0 ib1");
+    assert_eq!(details.python.as_deref(), Some("/opt/py"));
+    assert_eq!(details.directory.as_deref(), Some("/my data"));
+    assert_eq!(
+        (hosts[3].slots, &hosts[3].details.gpus),
+        (None, &Some(Vec::new()))
+    );
+}
+
+/// What several lines say of a host must fit together.
+#[test]
+fn details_of_a_host_named_again() {
+    let host = hosts("a gpus=0,1\na gpus=2,3 python=py\n").remove(0);
+    assert_eq!((host.slots, host.details.gpus.unwrap().len()), (Some(4), 4));
+    assert_eq!(
+        message("a python=x\na python=y\n"),
+        "hosts:2:1: `a`: python= differs from line 1; expected the same on each line of a host"
+    );
+}
+
+/// Whoever mends a file sees all that is wrong, up to a few.
+#[test]
+fn mistakes_are_told_together() {
+    let text = message("a slot=1 port=0\nb\nc:x\n");
+    let places: Vec<&str> = text
+        .lines()
+        .map(|line| line.split(": ").next().unwrap())
+        .collect();
+    assert_eq!(places, ["hosts:1:3", "hosts:1:15", "hosts:3:3"]);
+    let text = message(&"a:x\n".repeat(9));
+    assert_eq!(text.lines().count(), 6);
+    assert!(text.ends_with("\nhosts: and 4 more mistakes"), "{text}");
+}
+
 #[test]
 fn numbers_are_bounded() {
     assert!(message("a slots=65536\na slots=1\n").contains("add up to 65537 slots"));
@@ -122,43 +170,48 @@ fn numbers_are_bounded() {
     assert!(message("a slots=99999999999999999999").contains("slots is more than 65536"));
 }
 
-/// Random bytes, and random words of the grammar, give a hostfile or a one-line error.
+const PIECES: [&str; 36] = [
+    "a",
+    "node",
+    "[",
+    "]",
+    "-",
+    "1",
+    "01",
+    ",",
+    ":",
+    "::",
+    "@",
+    "=",
+    "slots",
+    "slots=",
+    "port=",
+    "max_slots=",
+    "4",
+    "65536",
+    "0",
+    " ",
+    "\t",
+    "\n",
+    "\r\n",
+    "#",
+    "\u{feff}",
+    "é",
+    "%",
+    "*",
+    "\0",
+    "n[1-3]",
+    "gpus=",
+    "nics=",
+    "\"",
+    "//",
+    "[::1]",
+    "99999999999",
+];
+
+/// Random bytes, and random words of the grammar, give a hostfile or a few lines of mistakes.
 #[test]
 fn no_bytes_make_it_panic() {
-    let pieces = [
-        "a",
-        "node",
-        "[",
-        "]",
-        "-",
-        "1",
-        "01",
-        ",",
-        ":",
-        "::",
-        "@",
-        "=",
-        "slots",
-        "slots=",
-        "port=",
-        "max_slots=",
-        "4",
-        "65536",
-        "0",
-        " ",
-        "\t",
-        "\n",
-        "\r\n",
-        "#",
-        "\u{feff}",
-        "é",
-        "%",
-        "*",
-        "\0",
-        "n[1-3]",
-        "[::1]",
-        "99999999999",
-    ];
     let mut seed = 0x2545_f491_4f6c_dd1d_u64;
     let mut next = move |below: usize| {
         seed ^= seed << 13;
@@ -173,7 +226,7 @@ fn no_bytes_make_it_panic() {
             if round % 2 == 0 {
                 bytes.push(next(256) as u8);
             } else {
-                bytes.extend_from_slice(pieces[next(pieces.len())].as_bytes());
+                bytes.extend_from_slice(PIECES[next(PIECES.len())].as_bytes());
             }
         }
         match parse("hosts", &bytes) {
@@ -181,7 +234,14 @@ fn no_bytes_make_it_panic() {
                 good += 1;
                 assert!(!hostfile.hosts.is_empty());
             }
-            Err(error) => assert_eq!(error.to_string().lines().count(), 1, "{bytes:?}"),
+            Err(error) => {
+                let text = error.to_string();
+                assert!(text.lines().count() <= 6, "{bytes:?}");
+                assert!(
+                    text.lines().all(|line| line.starts_with("hosts:")),
+                    "{text}"
+                );
+            }
         }
     }
     assert!(

@@ -226,10 +226,9 @@ fn each_rank_gets_a_tasks_variables() {
             })
             .into(),
     };
-    let hosts = job.hosts().map(|(host, slots)| AllocatedHost {
-        host,
-        slots: Slots::Given { slots, max: None },
-    });
+    let hosts = job
+        .hosts()
+        .map(|(host, slots)| AllocatedHost::new(host, Slots::Given { slots, max: None }));
     let allocation = Allocation {
         hosts: hosts.collect(),
     };
