@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::Write;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -22,6 +22,8 @@ use crate::error::ReachCause;
 pub(crate) const HEADER_BYTES: usize = 64;
 /// Larger than any build of ours; a wrong `--agent` is not read into memory.
 const FILE_MAX_BYTES: u64 = 1 << 30;
+/// The ELF header and the table of segments, where linkers put it.
+const HEAD_BYTES: u64 = 4096;
 const BUILD_CHARACTERS: usize = 32;
 
 /// One executable, ready to be pushed.
@@ -103,13 +105,7 @@ impl Agent {
             path: path.to_owned(),
             reason,
         };
-        let length = fs::metadata(path)
-            .map_err(|error| failed(error.to_string()))?
-            .len();
-        if length > FILE_MAX_BYTES {
-            return Err(failed("too large for an executable of ours".into()));
-        }
-        let file = fs::read(path).map_err(|error| failed(error.to_string()))?;
+        let file = read_loaded(path).map_err(|error| failed(error.to_string()))?;
         Self::from_file(file, shown).map_err(failed)
     }
 
@@ -144,6 +140,24 @@ impl Agent {
     }
 }
 
+/// The file as far as it is loaded, two thirds of a build with line tables being behind; wholly, where
+/// its first bytes don't tell.
+fn read_loaded(path: &Path) -> io::Result<Vec<u8>> {
+    let file = fs::File::open(path)?;
+    let length = file.metadata()?.len();
+    if length > FILE_MAX_BYTES {
+        return Err(io::Error::other("too large for an executable of ours"));
+    }
+    let mut bytes = Vec::new();
+    (&file).take(HEAD_BYTES).read_to_end(&mut bytes)?;
+    let end = loaded_end(&bytes).map_or(length, |end| length.min(end as u64));
+    bytes.reserve_exact(end.saturating_sub(HEAD_BYTES) as usize);
+    (&file)
+        .take(end.saturating_sub(HEAD_BYTES))
+        .read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 fn own_path() -> Option<PathBuf> {
     let path = fs::read_link("/proc/self/exe").ok()?;
     // A file that was removed or replaced meanwhile reads as `… (deleted)`, which is no file.
@@ -162,15 +176,16 @@ fn strip(file: &mut Vec<u8>) -> Result<&'static str, String> {
         243 => "riscv64",
         other => return Err(format!("an ELF file for a machine unknown here ({other})")),
     };
-    let end = loaded_end(file).ok_or_else(wrong)?;
-    file.truncate(end);
+    let end = loaded_end(file).filter(|end| *end <= file.len());
+    file.truncate(end.ok_or_else(wrong)?);
     // e_shoff, e_shnum, e_shstrndx.
     file[40..48].fill(0);
     file[60..64].fill(0);
     Ok(machine)
 }
 
-/// Where the last byte ends that the program headers, or any segment in the file, refer to.
+/// Where the last byte ends that the program headers, or any segment in the file, refer to; `None`
+/// if `file`, which may be but a file's beginning, does not have them all.
 fn loaded_end(file: &[u8]) -> Option<usize> {
     const LOAD: usize = 1;
     let table = number(file, 32, 8)?;
@@ -187,7 +202,7 @@ fn loaded_end(file: &[u8]) -> Option<usize> {
         end = end.max(segment_end);
         loads += usize::from(number(file, entry, 4)? == LOAD);
     }
-    (loads > 0 && end <= file.len()).then_some(end)
+    (loads > 0).then_some(end)
 }
 
 fn number(file: &[u8], offset: usize, length: usize) -> Option<usize> {

@@ -20,7 +20,7 @@ pub const DRAIN_MAX: Duration = Duration::from_secs(2);
 /// Heartbeat period on the control stream.
 pub const HEARTBEAT_PERIOD: Duration = Duration::from_secs(1);
 /// Hosts being connected to at a time: sshd's MaxStartups and the launcher's own cores.
-pub const CONNECTS_MAX: usize = 16;
+pub const CONNECTS_MAX: usize = 32;
 /// One gRPC message.
 pub const GRPC_MESSAGE_MAX_BYTES: usize = 16 << 20;
 /// One message between rank and agent.
