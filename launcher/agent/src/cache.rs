@@ -1,6 +1,6 @@
 //! Where the bundle of files (Python module, librlaunch.so) stands on this host.
 //!
-//! `~/.cache/rlaunch/bundle/ID`, else `/tmp/rlaunch-UID/bundle/ID`. A folder counts only if it is
+//! `~/.cache/rlaunch/bundle/ID`, else the same in `/tmp/rlaunch-UID` or `/var/tmp/rlaunch-UID`. A folder counts only if it is
 //! ours and nobody else can write it: what stands there is code that ranks load.
 
 use std::io;
@@ -60,8 +60,9 @@ pub(crate) fn home() -> Option<PathBuf> {
 
 fn roots() -> Vec<PathBuf> {
     let cache = home().map(|home| home.join(".cache/rlaunch"));
-    let temporary = PathBuf::from(format!("/tmp/rlaunch-{}", getuid()));
-    cache.into_iter().chain([temporary]).collect()
+    let own = format!("rlaunch-{}", getuid());
+    let outside = ["/tmp", "/var/tmp"].map(|folder| Path::new(folder).join(&own));
+    cache.into_iter().chain(outside).collect()
 }
 
 /// Makes the folder, for us alone, or checks the one that is there.

@@ -8,10 +8,10 @@
 //! What it does, in this order:
 //! 1. takes the build that fits `uname -m`, or refuses;
 //! 2. runs the launcher's own path, if what stands there is the same build (shared file system);
-//! 3. runs `~/.cache/rlaunch/BUILD/rlaunch`, then `/tmp/rlaunch-UID/BUILD/rlaunch`, if folder and
-//!    file are this user's, writable by nobody else, and whole (a crash of the host may cut a file
-//!    that was just written);
-//! 4. finds the first of these two folders that it owns, that has room, and from which programs may
+//! 3. runs `~/.cache/rlaunch/BUILD/rlaunch`, else the same in `/tmp/rlaunch-UID` or
+//!    `/var/tmp/rlaunch-UID`, if folder and file are this user's, writable by nobody else, and
+//!    whole (a crash of the host may cut a file that was just written);
+//! 4. finds the first of these folders that it owns, that has room, and from which programs may
 //!    run (tried with an empty file, then with as many zeros as the agent has bytes); asks for the
 //!    executable, unpacks it under a name of its own, checks it against BUILD, renames it; drops
 //!    the oldest builds; and runs it.
@@ -24,11 +24,11 @@ use super::greeting::{PUSH, REFUSAL};
 const BUILDS_KEPT: usize = 4;
 
 pub(super) fn command(agents: &Agents) -> String {
-    command_with(agents, "/tmp")
+    command_with(agents, ["/tmp", "/var/tmp"])
 }
 
-/// The parent of the second folder is an argument for the tests' sake.
-pub(super) fn command_with(agents: &Agents, temporary: &str) -> String {
+/// The parents of the folders outside the home are an argument for the tests' sake.
+pub(super) fn command_with(agents: &Agents, temporary: [&str; 2]) -> String {
     let cases: Vec<_> = agents.iter().map(|agent| case(agent)).collect();
     let script = SCRIPT
         .join(" ")
@@ -36,7 +36,8 @@ pub(super) fn command_with(agents: &Agents, temporary: &str) -> String {
         .replace("REFUSAL", REFUSAL)
         .replace("BODY", &(HEADER_BYTES + 1).to_string())
         .replace("DROPPED", &(BUILDS_KEPT + 1).to_string())
-        .replace("TEMPORARY", temporary)
+        .replace("TEMPORARY", temporary[0])
+        .replace("LASTING", temporary[1])
         .replace("CASES", &cases.join(" "));
     let forbidden = |character| matches!(character, '\'' | '!' | '\n');
     assert!(
@@ -66,9 +67,10 @@ fn case(agent: &Agent) -> String {
 /// on a noexec folder, for it would end the shell: `-x` asks the kernel, which knows. The names
 /// begin with `_` so that none of them is an exported variable that the ranks would inherit; the
 /// umask is theirs too.
-const SCRIPT: [&str; 28] = [
+const SCRIPT: [&str; 32] = [
     r#"_a=$(umask); _m=$(uname -m); _u=$(id -u); _c="";"#,
-    r#"case "$HOME" in /?*) _c="$HOME/.cache/rlaunch";; esac; _t="TEMPORARY/rlaunch-$_u";"#,
+    r#"case "$HOME" in /?*) _c="$HOME/.cache/rlaunch";; esac; _r="";"#,
+    r#"_t="TEMPORARY/rlaunch-$_u"; _v="LASTING/rlaunch-$_u";"#,
     r#"case "$_m" in CASES"#,
     r#"*) printf "\nREFUSAL machine %s\n" "$_m"; exit 1;; esac;"#,
     // The same build? Of the file, what is behind the header and as long as the agent.
@@ -80,14 +82,18 @@ const SCRIPT: [&str; 28] = [
     r#"try() { if [ -n "$1" ] && mine "$1/." && mine "$1/$_b/." && mine "$1/$_b/rlaunch""#,
     r#"&& [ -x "$1/$_b/rlaunch" ] && [ "$(wc -c <"$1/$_b/rlaunch")" -eq "$_s" ];"#,
     r#"then _f="$1/$_b/rlaunch"; else false; fi; };"#,
-    r#"room() { _d="$1/$_b"; _n=""; [ -n "$1" ] && mkdir -p "$_d" && mine "$1/." && mine "$_d/.""#,
-    r#"&& _n=$(mktemp "$_d/.new.XXXXXXXX") && chmod 700 "$_n" && "$_n" </dev/null"#,
-    r#"&& head -c "$_s" /dev/zero >"$_n" || { rm -f "$_n"; rmdir "$_d"; false; }; };"#,
+    // A place for it, or one more reason why there is none.
+    r#"room() { _d="$1/$_b"; _n=""; _y="HOME is not set"; [ -n "$1" ] && _y=$(mkdir -p "$_d" 2>&1)"#,
+    r#"&& _y="others may write there, or it is theirs" && mine "$1/." && mine "$_d/.""#,
+    r#"&& { _n=$(mktemp "$_d/.new.XXXXXXXX" 2>&1) || { _y="$_n"; _n=""; false; }; }"#,
+    r#"&& chmod 700 "$_n" && _y="mounted noexec" && "$_n" </dev/null"#,
+    r#"&& _y=$(head -c "$_s" /dev/zero 2>&1 >"$_n")"#,
+    r#"|| { rm -f "$_n"; rmdir "$_d"; _r="$_r; $1: ${_y##*: }"; false; }; };"#,
     r#"{ if [ -n "$_o" ] && [ -x "$_o" ] && same "$_o"; then _f="$_o";"#,
-    r#"else try "$_c" || try "$_t" || _f=""; fi; } 2>/dev/null;"#,
+    r#"else try "$_c" || try "$_t" || try "$_v" || _f=""; fi; } 2>/dev/null;"#,
     r#"if [ -n "$_f" ]; then exec "$_f" agent --build "$_b"; fi;"#,
-    r#"umask 077; { room "$_c" || room "$_t"; } 2>/dev/null ||"#,
-    r#"{ printf "\nREFUSAL folder %s\n" "$_c, $_t"; exit 1; };"#,
+    r#"umask 077; { room "$_c" || room "$_t" || room "$_v"; } 2>/dev/null ||"#,
+    r#"{ printf "\nREFUSAL folder %s\n" "${_r#; }"; exit 1; };"#,
     r#"if command -v gzip >/dev/null 2>&1; then _w=gzip; _z="gzip -dc"; else _w=raw; _z=cat; fi;"#,
     r#"printf "\nPUSH %s %s\n" "$_m" "$_w"; read -r _l; head -c "$_l" | $_z >"$_n";"#,
     r#"_k=$(wc -c <"$_n"); if [ "$_k" -eq "$_s" ]"#,
