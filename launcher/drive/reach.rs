@@ -95,7 +95,8 @@ pub(super) async fn reach(
 /// Forks this machine's agent if the job may need one. Only while this process has one thread.
 pub(super) fn prepare(settings: &Settings) -> std::io::Result<()> {
     let hosts = settings.allocation.hosts.iter();
-    if settings.dry_run || !hosts.map(|it| target(&it.host)).any(|it| it.is_local()) {
+    let mut targets = hosts.map(|it| target(&it.host));
+    if settings.dry_run || !targets.any(|it| settings.remote.is_local(&it)) {
         return Ok(());
     }
     let rlaunch_agent::Forked { stream, stderr } = rlaunch_agent::fork(LOCAL_BUILD)?;
@@ -122,6 +123,9 @@ async fn ask(
 ) -> Result<Reached, DriveError> {
     for note in &connection.notes {
         say(&format!("{name}: {note}"));
+    }
+    for detail in &connection.details {
+        info!(host = name, "{detail}");
     }
     let Connection {
         io,

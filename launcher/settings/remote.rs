@@ -23,7 +23,7 @@ pub(super) fn remote(options: &Options, config: &Config) -> RemoteOptions {
             .clone()
             .or_else(|| config.ssh_program.clone()),
         agent_path: options.reach.agent.clone().or_else(|| config.agent.clone()),
-        verbose: options.output.verbose > 0,
+        never_local: options.reach.ssh_always,
         ..RemoteOptions::default()
     }
 }
@@ -42,7 +42,8 @@ pub(super) fn add_port(
         .hosts
         .iter_mut()
         .map(|allocated| &mut allocated.host);
-    for host in hosts.filter(|host| host.port.is_none() && !is_this_machine(&host.name)) {
+    let by_ssh = |name: &str| options.reach.ssh_always || !is_this_machine(name);
+    for host in hosts.filter(|host| host.port.is_none() && by_ssh(&host.name)) {
         host.port = ssh_port;
     }
     Ok(())

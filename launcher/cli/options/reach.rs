@@ -19,6 +19,9 @@ pub struct ReachOptions {
     /// Add the keys of hosts that are not in known_hosts (never of changed ones)
     #[arg(long)]
     pub ssh_accept_new: bool,
+    /// Reach this machine by ssh, too, instead of starting its ranks directly
+    #[arg(long)]
+    pub ssh_always: bool,
     /// rlaunch executable to run on the hosts [default: this one]
     #[arg(long, value_name = "PATH")]
     pub agent: Option<PathBuf>,

@@ -1,30 +1,18 @@
 //! Which carrier, how often, and how many at a time.
 
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use futures_util::{Stream, StreamExt, stream};
 
 use crate::bootstrap;
 use crate::error::{ReachCause, ReachError};
 use crate::executable::Agents;
+use crate::passphrase::{Passphrases, askpass};
+use crate::retry::{Limits, Retry};
 use crate::settings::{self, Settings, Source};
 use crate::target::{CarrierChoice, Connection, HostTarget, RemoteOptions};
 use crate::{local, program, ssh};
-
-/// The first pause before another attempt; each further one is twice as long.
-const PAUSE_FIRST: Duration = Duration::from_millis(150);
-const PAUSE_MAX: Duration = Duration::from_secs(3);
-/// An sshd at MaxStartups takes the next ones soon; a host that has none does not get one.
-const ATTEMPTS_CLOSED_MAX: u32 = 10;
-const ATTEMPTS_REFUSED_MAX: u32 = 3;
-/// What the ssh program says when sshd hung up before it said who it is.
-const CLOSED_EARLY: [&str; 4] = [
-    "kex_exchange_identification",
-    "Connection closed by",
-    "Connection reset by",
-    "banner exchange",
-];
 
 /// Reaches one host and has an agent greet from it. Dropping the future gives it up.
 pub async fn connect(
@@ -38,16 +26,16 @@ pub async fn connect(
     }
     let result = match (choice, &options.ssh_program) {
         (CarrierChoice::Local, _) => local::connect(target, options).await,
-        (CarrierChoice::Auto, _) if target.is_local() => local::connect(target, options).await,
+        (CarrierChoice::Auto, _) if options.is_local(target) => {
+            local::connect(target, options).await
+        }
         (CarrierChoice::Program(line), _) => by_program(target, &line, options, None).await,
         (CarrierChoice::Auto, Some(line)) => by_program(target, line, options, None).await,
         (CarrierChoice::Auto, None) => by_ssh(target, options, true).await,
         (CarrierChoice::Ssh2, _) => by_ssh(target, options, false).await,
     };
     result.map(|mut connection| {
-        if options.verbose {
-            connection.notes.push(how(&connection));
-        }
+        connection.details.push(how(&connection));
         connection
     })
 }
@@ -98,31 +86,63 @@ async fn by_ssh(
         return Err(ReachError::new(target, cause));
     }
     let agents = load_agents(target, options).await?;
-    let mut retry = Retry::new(target, options);
+    let limits = Limits::new(options, &settings);
+    let mut retry = Retry::new(target, limits);
     loop {
-        let failure = match ssh::open(plan(target, &settings, options, &agents)).await {
+        let plan = plan(target, &settings, options, &agents);
+        let mut failure = match ssh::open(plan).await {
             Ok(raw) => {
                 return bootstrap::start(target, raw, &agents, options.greeting_timeout).await;
             }
             Err(failure) => failure,
         };
+        match unlock(&options.passphrases, &failure.locked).await {
+            Unlocked::One => {
+                retry = Retry::new(target, limits);
+                continue;
+            }
+            Unlocked::None(reason) => failure.error.advice = Some(reason),
+            Unlocked::NotAsked => {}
+        }
         match failure.program_may_help {
             Some(reason) if program_too => {
                 let first = failure.error;
                 // What libssh2 met says more than ssh's end, if ssh does not do better.
                 return by_program(target, "ssh", options, Some(&reason))
                     .await
-                    .map_err(|second| {
-                        let said = [first.said, second.said].concat();
-                        ReachError {
-                            said,
-                            tried: first.tried,
-                            ..second
-                        }
+                    .map_err(|second| ReachError {
+                        said: [first.said, second.said].concat(),
+                        tried: format!("{}, then {}", first.tried, second.tried),
+                        ..second
                     });
             }
             _ => retry.pause(failure.error).await?,
         }
+    }
+}
+
+enum Unlocked {
+    /// None of them was locked.
+    NotAsked,
+    /// One that was locked is open now: it is worth another attempt.
+    One,
+    None(String),
+}
+
+/// Asks for the passphrase of the first key for which there is one.
+async fn unlock(passphrases: &Passphrases, locked: &[PathBuf]) -> Unlocked {
+    let mut reasons = Vec::new();
+    for path in locked {
+        let key = path.clone();
+        let opens = move |passphrase: &_| ssh::opens(&key, passphrase);
+        match passphrases.unlock(path, opens).await {
+            Ok(_) => return Unlocked::One,
+            Err(reason) => reasons.push(reason),
+        }
+    }
+    match reasons.is_empty() {
+        true => Unlocked::NotAsked,
+        false => Unlocked::None(reasons.join("; ")),
     }
 }
 
@@ -136,8 +156,9 @@ fn plan(
         target: target.clone(),
         settings: settings.clone(),
         identity_files: options.identity_files.clone(),
+        passphrases: options.passphrases.opened(),
         accept_new: options.accept_new,
-        connect_timeout: options.connect_timeout,
+        connect_timeout: Limits::new(options, settings).connect,
         step_timeout: options.connect_timeout,
         command: bootstrap::command(agents),
     }
@@ -152,20 +173,33 @@ async fn by_program(
 ) -> Result<Connection, ReachError> {
     let agents = load_agents(target, options).await?;
     let command = bootstrap::command(&agents);
-    let mut retry = Retry::new(target, options);
+    let limits = Limits::of_program(options);
+    let mut retry = Retry::new(target, limits);
+    let tried = match reason {
+        Some(reason) => format!("{line}, because {reason}"),
+        None => line.to_owned(),
+    };
     loop {
-        let mut raw = program::open(target, line, &command, options)?;
-        raw.notes
+        let opened = options.passphrases.opened();
+        let mut raw = program::open(target, line, &command, options, &opened)?;
+        raw.details
             .extend(reason.map(|reason| format!("by the ssh program, because {reason}")));
         let mut error = match bootstrap::start(target, raw, &agents, options.greeting_timeout).await
         {
             Ok(connection) => return Ok(connection),
-            Err(error) => error.tried(line),
+            Err(error) => error.tried(&tried),
         };
-        let ended = matches!(*error.cause, ReachCause::ProgramEnded { .. });
-        let early = |line: &String| CLOSED_EARLY.iter().any(|words| line.contains(words));
-        if ended && error.said.iter().any(early) {
-            error.cause = Box::new(ReachCause::ClosedEarly { attempts: 1 });
+        let wanted = askpass::wanted(&error.said).filter(|path| !opened.contains_key(path));
+        match unlock(&options.passphrases, &Vec::from_iter(wanted)).await {
+            Unlocked::One => {
+                retry = Retry::new(target, limits);
+                continue;
+            }
+            Unlocked::None(reason) => error.advice = Some(reason),
+            Unlocked::NotAsked if program::closed_early(&error) => {
+                error.cause = Box::new(ReachCause::ClosedEarly { attempts: 1 });
+            }
+            Unlocked::NotAsked => {}
         }
         retry.pause(error).await?;
     }
@@ -180,100 +214,4 @@ async fn load_agents(
     let loaded = tokio::task::spawn_blocking(move || Agents::load(path.as_deref())).await;
     let loaded = loaded.unwrap_or_else(|error| Err(ReachCause::Local(error.to_string())));
     loaded.map_err(|cause| ReachError::new(target, cause))
-}
-
-/// Counts attempts and pauses between them; pure but for the pause.
-struct Retry {
-    attempts: u32,
-    pause: Duration,
-    deadline: Instant,
-    /// Hosts that were turned away together must not come back together.
-    spread: u32,
-}
-
-impl Retry {
-    fn new(target: &HostTarget, options: &RemoteOptions) -> Self {
-        let name = target.to_string();
-        let spread = name.bytes().fold(std::process::id(), |hash, byte| {
-            (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-        });
-        let deadline = Instant::now() + options.connect_timeout;
-        Self {
-            attempts: 0,
-            pause: PAUSE_FIRST,
-            deadline,
-            spread,
-        }
-    }
-
-    /// Waits before the next attempt, or gives the error back if there is to be none.
-    async fn pause(&mut self, error: ReachError) -> Result<(), ReachError> {
-        match self.next(&error.cause, Instant::now()) {
-            Some(pause) => {
-                tracing::debug!(host = error.host, ?pause, cause = %error.cause, "again");
-                tokio::time::sleep(pause).await;
-                Ok(())
-            }
-            None => Err(self.counted(error)),
-        }
-    }
-
-    fn next(&mut self, cause: &ReachCause, now: Instant) -> Option<Duration> {
-        self.attempts += 1;
-        let attempts_max = match cause {
-            ReachCause::ClosedEarly { .. } => ATTEMPTS_CLOSED_MAX,
-            ReachCause::Refused => ATTEMPTS_REFUSED_MAX,
-            _ => return None,
-        };
-        // Between three and five quarters of the nominal pause.
-        self.spread = self
-            .spread
-            .wrapping_mul(1_664_525)
-            .wrapping_add(1_013_904_223);
-        let pause = self.pause * (768 + (self.spread >> 16) % 512) / 1024;
-        if self.attempts >= attempts_max || now + pause >= self.deadline {
-            return None;
-        }
-        self.pause = (self.pause * 2).min(PAUSE_MAX);
-        Some(pause)
-    }
-
-    fn counted(&self, mut error: ReachError) -> ReachError {
-        if let ReachCause::ClosedEarly { attempts } = &mut *error.cause {
-            *attempts = self.attempts;
-        }
-        error
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_may_pass_is_tried_again_and_not_for_ever() {
-        let target = HostTarget::new("h");
-        let options = RemoteOptions::default();
-        let attempts = |cause: &ReachCause, options: &RemoteOptions| {
-            let mut retry = Retry::new(&target, options);
-            let mut now = Instant::now();
-            while let Some(pause) = retry.next(cause, now) {
-                assert!(pause <= 2 * PAUSE_MAX, "{pause:?}");
-                now += pause;
-            }
-            retry.attempts
-        };
-        let closed = ReachCause::ClosedEarly { attempts: 1 };
-        assert_eq!(attempts(&closed, &options), ATTEMPTS_CLOSED_MAX);
-        assert_eq!(
-            attempts(&ReachCause::Refused, &options),
-            ATTEMPTS_REFUSED_MAX
-        );
-        assert_eq!(attempts(&ReachCause::TimedOut(1), &options), 1);
-        let short = RemoteOptions {
-            connect_timeout: Duration::from_secs(1),
-            ..options
-        };
-        assert!(attempts(&closed, &short) < 5);
-    }
 }

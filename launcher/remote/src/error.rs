@@ -17,6 +17,8 @@ pub struct ReachError {
     pub cause: Box<ReachCause>,
     /// Last lines of the host's, its shell's or ssh's own words.
     pub said: Vec<String>,
+    /// What to try, where that is known better than from the cause.
+    pub advice: Option<String>,
 }
 
 /// What went wrong. The reason texts come from the system or from libssh2.
@@ -63,7 +65,7 @@ pub enum ReachCause {
     LoginRefused {
         user: String,
         keys: Vec<String>,
-        encrypted: Vec<PathBuf>,
+        /// What the host would have taken instead.
         offered: String,
     },
     #[error("login works, but sshd starts no command: {0}")]
@@ -107,6 +109,7 @@ impl ReachError {
             tried: String::new(),
             cause: Box::new(cause),
             said: Vec::new(),
+            advice: None,
         }
     }
 
@@ -127,7 +130,8 @@ impl ReachError {
 
     /// What to try, where there is something.
     pub fn hint(&self) -> Option<String> {
-        self.cause.hint(&self.host, &self.said)
+        let advice = self.advice.clone();
+        advice.or_else(|| self.cause.hint(&self.host, &self.said))
     }
 }
 
@@ -161,7 +165,9 @@ impl ReachCause {
             Self::Refused => {
                 "is sshd running there, on that port? In the hostfile: `port=N`".into()
             }
-            Self::Unconnected(_) | Self::TimedOut(_) => format!("does `ssh {host} true` work?"),
+            Self::Unconnected(_) | Self::TimedOut(_) => {
+                format!("does `ssh {} true` work?", by_hand(host))
+            }
             Self::ClosedEarly { .. } => {
                 "sshd's MaxStartups may be reached: start fewer connections at a time, or raise it"
                     .into()
@@ -173,15 +179,16 @@ impl ReachCause {
             Self::HostKeyChanged { forget, .. } => {
                 format!("only if you know why it changed, run: {forget}")
             }
-            Self::LoginRefused {
-                user, encrypted, ..
-            } => login_hint(host, user, encrypted),
+            Self::LoginRefused { user, offered, .. } => login_hint(host, user, offered),
             Self::NeedsProgram { .. } | Self::ProgramMissing { .. } => {
                 "install the OpenSSH client, or name another program: --ssh-program".into()
             }
-            Self::ProgramEnded { .. } => return program_hint(host, said),
+            Self::ProgramEnded { .. } => program_hint(host, said),
             Self::NoGreeting(_) => {
-                format!("does `ssh {host} /bin/sh -c date` print a date and nothing else?")
+                format!(
+                    "does `ssh {} /bin/sh -c date` print a date and nothing else?",
+                    by_hand(host)
+                )
             }
             Self::Silent(_) | Self::TooMuchNoise(_) => format!(
                 "let ~/.bashrc (or the like) on {host} return at once in shells that are not \
@@ -190,9 +197,10 @@ impl ReachCause {
             Self::Architecture { host, .. } => {
                 format!("give an rlaunch that was built for {host}: --agent PATH")
             }
-            Self::NoFolder(_) => "the agent goes to ~/.cache/rlaunch or /tmp/rlaunch-UID: one of \
-                 them must be yours alone, have room, and allow programs to run (no noexec)"
-                .into(),
+            Self::NoFolder(_) => format!(
+                "one of these folders on {host} must be yours alone, have room for some MB, and \
+                 allow programs to run (no noexec)"
+            ),
             Self::OldLibrary | Self::NoLibrary => {
                 "give an rlaunch that was built for an older glibc: --agent PATH".into()
             }
@@ -221,39 +229,54 @@ fn refused(keys: &[String]) -> String {
     format!("none of the keys was taken ({})", keys.join(", "))
 }
 
-fn login_hint(host: &str, user: &str, encrypted: &[PathBuf]) -> String {
-    match encrypted.first() {
-        Some(path) => format!(
-            "the key {path} is protected by a passphrase; load it into the agent: ssh-add {path}",
-            path = path.display()
-        ),
-        None => format!(
-            "is {user} the right user, and is your public key in its ~/.ssh/authorized_keys there? \
-             `ssh-copy-id {host}` puts it; `-i FILE` names another key. Passwords are not asked for"
-        ),
+fn login_hint(host: &str, user: &str, offered: &str) -> String {
+    if !offered.split(',').any(|method| method == "publickey") {
+        return format!(
+            "that host takes no keys, only: {offered}; `PubkeyAuthentication yes` in its \
+             sshd_config lets it, or --ssh-program names a program that can log in there"
+        );
     }
+    format!(
+        "is {user} the right user, and is your public key in its ~/.ssh/authorized_keys there? \
+         `ssh-copy-id {}` puts it; `-i FILE` names another key. Passwords are not asked for",
+        by_hand(host)
+    )
 }
 
 /// ssh says best what went wrong; only what it leaves open is added.
-fn program_hint(host: &str, said: &[String]) -> Option<String> {
+fn program_hint(host: &str, said: &[String]) -> String {
     let spoke = |words: &str| said.iter().any(|line| line.contains(words));
+    let ssh = format!("ssh {}", by_hand(host));
     if spoke("REMOTE HOST IDENTIFICATION HAS CHANGED") {
-        return Some(format!(
-            "only if you know why it changed, run: ssh-keygen -R {host}"
-        ));
+        "only if you know why it changed, run the `ssh-keygen -R` that ssh shows above".into()
+    } else if spoke("Host key verification failed") {
+        format!(
+            "log in once by hand (`{ssh}`) and compare the fingerprints, of jump hosts too; or let \
+             rlaunch add unknown hosts (but no jump hosts): --ssh-accept-new"
+        )
+    } else if spoke("Permission denied") {
+        format!("does `{ssh} -o BatchMode=yes true` work? Passwords are not asked for")
+    } else if spoke("stdio forwarding failed") {
+        format!(
+            "the jump host is there, but does not reach {host}: is its name right seen from it?"
+        )
+    } else {
+        format!("does `{ssh} true` work?")
     }
-    if spoke("Host key verification failed") {
-        return Some(format!(
-            "log in once by hand (`ssh {host}`) and compare the fingerprint, or let rlaunch add \
-             unknown hosts: --ssh-accept-new"
-        ));
+}
+
+/// `user@host:port` in ssh's words.
+fn by_hand(host: &str) -> String {
+    let name = bare_name(host);
+    let (user, place) = host
+        .rsplit_once('@')
+        .map_or(("", host), |(user, place)| (user, place));
+    let at = if user.is_empty() { "" } else { "@" };
+    let port = place.rsplit_once(':').map(|(_, port)| port);
+    match port.filter(|_| place.trim_matches(['[', ']']) != name) {
+        Some(port) => format!("-p {port} {user}{at}{name}"),
+        None => format!("{user}{at}{name}"),
     }
-    if spoke("Permission denied") {
-        return Some(
-            "passwords and passphrases are not asked for: load the key with ssh-add".into(),
-        );
-    }
-    None
 }
 
 impl From<io::Error> for ReachCause {
@@ -268,13 +291,14 @@ mod tests {
 
     #[test]
     fn the_configuration_names_the_host_alone() {
-        for (host, name) in [
-            ("node1", "node1"),
-            ("alice@node2", "node2"),
-            ("node3:2222", "node3"),
-            ("a@[fe80::1]:22", "fe80::1"),
-            ("fe80::1", "fe80::1"),
+        for (host, name, by_hand) in [
+            ("node1", "node1", "node1"),
+            ("alice@node2", "node2", "alice@node2"),
+            ("node3:2222", "node3", "-p 2222 node3"),
+            ("a@[fe80::1]:22", "fe80::1", "-p 22 a@fe80::1"),
+            ("fe80::1", "fe80::1", "fe80::1"),
         ] {
+            assert_eq!(super::by_hand(host), by_hand);
             let hint = ReachCause::Unresolved(String::new()).hint(host, &[]);
             assert!(
                 hint.is_some_and(|hint| hint.contains(&format!("`Host {name}`"))),

@@ -93,6 +93,7 @@ fn adopt(agent: LocalAgent) -> io::Result<Raw> {
         diagnostics: diagnostics::spawn_reader(stderr),
         ending: None,
         notes: Vec::new(),
+        details: Vec::new(),
     })
 }
 
@@ -118,6 +119,7 @@ fn start() -> io::Result<Raw> {
         diagnostics: diagnostics::spawn_reader(stderr),
         ending: None,
         notes: Vec::new(),
+        details: Vec::new(),
     })
 }
 

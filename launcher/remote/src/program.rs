@@ -1,13 +1,14 @@
 //! A program as carrier: the system's `ssh`, or another one with rsh's manners.
 //!
 //! It is given the user, the port, the host and the command line, and carries bytes on its pipes.
-//! ssh gets a few options more: never to ask anything, no pty, none of the configuration's
-//! forwardings (two connections would fight for them), no escape character. It runs in a session of
+//! ssh gets a few options more: no passwords, no pty, none of the configuration's forwardings (two
+//! connections would fight for them), no escape character. What it asks, [`Askpass`] answers. It runs in a session of
 //! its own: the terminal's ^C must not cut the carrier under a job that is to be ended in order,
 //! and it must not find a terminal to ask on. It is killed when the stream is dropped.
 
+use std::collections::HashMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::process::Stdio;
 use std::task::{Context, Poll};
@@ -19,9 +20,34 @@ use tokio::sync::oneshot;
 use crate::bootstrap::Raw;
 use crate::diagnostics;
 use crate::error::{ReachCause, ReachError};
+use crate::passphrase::Passphrase;
+use crate::passphrase::askpass::Askpass;
 use crate::settings::target_arguments;
 use crate::target::{HostTarget, RemoteOptions};
 use crate::words;
+
+/// What the ssh program says when an sshd, on the way or at its end, hung up before it said who it
+/// is, or said that it has no place at the moment.
+const CLOSED_EARLY: [&str; 6] = [
+    "kex_exchange_identification",
+    "Connection closed by",
+    "Connection reset by",
+    "banner exchange",
+    "MaxStartups",
+    "Not allowed at this time",
+];
+/// What it may say besides, and does not mean anything.
+const HARMLESS: [&str; 3] = ["Warning: ", "**", "debug"];
+
+/// Whether it is worth another attempt. A way that is closed for good ends in the same words, but
+/// not without others before them.
+pub(crate) fn closed_early(error: &ReachError) -> bool {
+    let early = |line: &str| CLOSED_EARLY.iter().any(|words| line.contains(words));
+    let harmless = |line: &str| HARMLESS.iter().any(|words| line.starts_with(words));
+    matches!(*error.cause, ReachCause::ProgramEnded { .. })
+        && error.said.iter().any(|line| early(line))
+        && error.said.iter().all(|line| early(line) || harmless(line))
+}
 
 /// Starts it; whether it reaches the host will show.
 pub(crate) fn open(
@@ -29,6 +55,7 @@ pub(crate) fn open(
     line: &str,
     command: &str,
     options: &RemoteOptions,
+    opened: &HashMap<PathBuf, Passphrase>,
 ) -> Result<Raw, ReachError> {
     let Some(mut words) = words::split(line) else {
         return Err(ReachError::new(
@@ -45,7 +72,10 @@ pub(crate) fn open(
     let is_ssh = name == "ssh";
     words.extend(arguments(target, options, is_ssh));
     words.push(command.to_owned());
-    let mut child = start(&program, &words).map_err(|error| {
+    let local = |error: io::Error| ReachError::new(target, ReachCause::Local(error.to_string()));
+    let askpass = is_ssh.then(|| Askpass::new(opened)).transpose();
+    let askpass = askpass.map_err(local)?;
+    let mut child = start(&program, &words, askpass.as_ref()).map_err(|error| {
         let cause = ReachCause::ProgramMissing {
             program,
             reason: error.to_string(),
@@ -57,7 +87,7 @@ pub(crate) fn open(
     let stderr = child.stderr.take().expect("stderr was asked to be piped");
     let (give_up, given_up) = oneshot::channel();
     let (ending, ended) = oneshot::channel();
-    tokio::spawn(watch(child, given_up, ending));
+    tokio::spawn(watch(child, askpass, given_up, ending));
     Ok(Raw {
         io: Box::new(ProgramStream {
             stdin: Some(stdin),
@@ -70,11 +100,22 @@ pub(crate) fn open(
         diagnostics: diagnostics::spawn_reader(stderr),
         ending: Some(ended),
         notes: Vec::new(),
+        details: Vec::new(),
     })
 }
 
-fn start(program: &str, arguments: &[String]) -> io::Result<Child> {
+fn start(program: &str, arguments: &[String], askpass: Option<&Askpass>) -> io::Result<Child> {
     let mut command = Command::new(program);
+    if let Some(askpass) = askpass {
+        // ssh before 8.4 looks for DISPLAY instead of REQUIRE; it has no use for the display here.
+        command
+            .env("SSH_ASKPASS", askpass.path())
+            .env("SSH_ASKPASS_REQUIRE", "force")
+            .env(
+                "DISPLAY",
+                std::env::var_os("DISPLAY").unwrap_or("none".into()),
+            );
+    }
     command
         .args(arguments)
         .stdin(Stdio::piped())
@@ -98,7 +139,10 @@ fn arguments(target: &HostTarget, options: &RemoteOptions, is_ssh: bool) -> Vec<
         let seconds = options.connect_timeout.as_secs().max(1);
         arguments.extend(["-T", "-x", "-e", "none"].map(String::from));
         let mut settings = vec![
-            "BatchMode=yes".to_owned(),
+            // Only for passphrases, which it is given.
+            "PasswordAuthentication=no".to_owned(),
+            "KbdInteractiveAuthentication=no".to_owned(),
+            "NumberOfPasswordPrompts=1".to_owned(),
             "ClearAllForwardings=yes".to_owned(),
             "RemoteCommand=none".to_owned(),
             format!("ConnectTimeout={seconds}"),
@@ -124,7 +168,13 @@ fn arguments(target: &HostTarget, options: &RemoteOptions, is_ssh: bool) -> Vec<
 }
 
 /// Reaps the child; kills it once the stream is dropped.
-async fn watch(mut child: Child, given_up: oneshot::Receiver<()>, ending: oneshot::Sender<String>) {
+/// The answers are there as long as somebody may ask.
+async fn watch(
+    mut child: Child,
+    askpass: Option<Askpass>,
+    given_up: oneshot::Receiver<()>,
+    ending: oneshot::Sender<String>,
+) {
     let status = tokio::select! {
         status = child.wait() => status,
         _ = given_up => {
@@ -132,6 +182,7 @@ async fn watch(mut child: Child, given_up: oneshot::Receiver<()>, ending: onesho
             child.wait().await
         }
     };
+    drop(askpass);
     let text = status.map_or_else(|error| error.to_string(), |status| status.to_string());
     let _ = ending.send(text);
 }

@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 
 use crate::local::{LocalAgents, is_this_machine};
+use crate::passphrase::Passphrases;
 
 /// A host as the hostfile or the command line names it. Two targets are the same host only if
 /// name, user and port are equal: two containers on one machine differ by their port.
@@ -27,13 +28,6 @@ impl HostTarget {
             user: None,
             port: None,
         }
-    }
-}
-
-impl HostTarget {
-    /// Whether it is this machine, to be reached without ssh.
-    pub fn is_local(&self) -> bool {
-        self.user.is_none() && self.port.is_none() && is_this_machine(&self.name)
     }
 }
 
@@ -83,8 +77,9 @@ pub struct RemoteOptions {
     pub agent_path: Option<PathBuf>,
     /// For this machine, before another agent is started there.
     pub local_agents: LocalAgents,
-    /// How each host was reached is among its notes.
-    pub verbose: bool,
+    /// This machine is reached as any other host, by ssh.
+    pub never_local: bool,
+    pub passphrases: Passphrases,
 }
 
 impl Default for RemoteOptions {
@@ -99,8 +94,18 @@ impl Default for RemoteOptions {
             connects_max: CONNECTS_MAX,
             agent_path: None,
             local_agents: LocalAgents::default(),
-            verbose: false,
+            never_local: false,
+            passphrases: Passphrases::default(),
         }
+    }
+}
+
+impl RemoteOptions {
+    /// Whether it is this machine, to be reached without ssh. Two containers on one machine have
+    /// its name, and differ by their ports.
+    pub fn is_local(&self, target: &HostTarget) -> bool {
+        let plain = target.user.is_none() && target.port.is_none();
+        plain && !self.never_local && is_this_machine(&target.name)
     }
 }
 
@@ -125,9 +130,11 @@ pub struct Connection {
     /// What the agent, its shell or ssh write to stderr from now on, line by line. Closed when the
     /// carrier has ended. Lines are lost, not waited for, when nobody reads.
     pub diagnostics: mpsc::Receiver<String>,
-    /// What the user may like to know: a key added to known_hosts, an agent pushed, why the ssh
-    /// program was used.
+    /// What the user must know: a key was added to known_hosts.
     pub notes: Vec<String>,
+    /// What the user may like to know: how the host was reached, why by the ssh program, that an
+    /// agent was pushed.
+    pub details: Vec<String>,
 }
 
 impl fmt::Debug for Connection {
@@ -137,6 +144,7 @@ impl fmt::Debug for Connection {
             .field("peer_address", &self.peer_address)
             .field("build", &self.build)
             .field("notes", &self.notes)
+            .field("details", &self.details)
             .finish_non_exhaustive()
     }
 }

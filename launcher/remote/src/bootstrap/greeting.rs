@@ -16,6 +16,7 @@ use tokio::time::timeout;
 
 use super::Raw;
 use crate::error::{ReachCause, ReachError};
+use crate::passphrase::askpass::UNANSWERED;
 use crate::target::{ByteStream, Connection, HostTarget};
 
 /// The host asks for the executable: `MAGIC machine encoding`.
@@ -106,8 +107,8 @@ impl Listener {
             .map_err(|error| ReachCause::Broken(error.to_string()))
     }
 
-    pub(crate) fn note(&mut self, note: String) {
-        self.raw.notes.push(note);
+    pub(crate) fn tell(&mut self, detail: String) {
+        self.raw.details.push(detail);
     }
 
     pub(crate) fn into_connection(self, build: String) -> Connection {
@@ -118,6 +119,7 @@ impl Listener {
             carrier,
             diagnostics,
             notes,
+            details,
             ..
         } = self.raw;
         let io: Box<dyn ByteStream> = if self.unread.is_empty() {
@@ -137,6 +139,7 @@ impl Listener {
             build,
             diagnostics,
             notes,
+            details,
         }
     }
 
@@ -189,7 +192,10 @@ impl Listener {
         };
         tracing::debug!(line, "before the greeting");
         if self.said.len() == SAID_MAX_LINES {
-            self.said.pop_front();
+            // What was asked tells more than what came of nobody answering.
+            let asked = |line: &String| line.starts_with(UNANSWERED);
+            let oldest = self.said.iter().position(|line| !asked(line));
+            self.said.remove(oldest.unwrap_or(0));
         }
         self.said.push_back(line);
     }

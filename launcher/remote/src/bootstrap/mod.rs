@@ -39,6 +39,7 @@ pub(crate) struct Raw {
     /// How the far end ended, told once it did.
     pub(crate) ending: Option<oneshot::Receiver<String>>,
     pub(crate) notes: Vec<String>,
+    pub(crate) details: Vec<String>,
 }
 
 /// The command line for the host's login shell.
@@ -86,7 +87,7 @@ async fn talk(listener: &mut Listener, agents: &Agents) -> Result<String, ReachC
                 have: agents.machines(),
             })?;
         let sent_bytes = push::send(listener, agent, &encoding).await?;
-        listener.note(format!(
+        listener.tell(format!(
             "agent {} pushed ({} KiB)",
             agent.build,
             sent_bytes.div_ceil(1024)

@@ -9,6 +9,7 @@ mod query;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::target::HostTarget;
 
@@ -42,6 +43,11 @@ pub(crate) struct Settings {
     pub(crate) host_based: bool,
     /// Why libssh2 can't serve; none if it can.
     pub(crate) needs_program: Option<String>,
+    pub(crate) connect_timeout: Option<Duration>,
+    /// 1 unless the user wants more.
+    pub(crate) connection_attempts: u32,
+    /// Seconds between signs of life on a quiet connection, if the user wants some.
+    pub(crate) alive_interval: Option<u32>,
     /// A ControlMaster may be running; only ssh can tell.
     pub(crate) control_path: bool,
 }
@@ -106,6 +112,7 @@ impl Settings {
                 .and_then(|values| values.first())
                 .map(String::as_str)
         };
+        let number = |key: &str| one(key).and_then(|text| text.parse::<u32>().ok());
         let yes = |key: &str| matches!(one(key), Some("yes" | "true"));
         let hostname = one("hostname").unwrap_or(&target.name).to_owned();
         let port = one("port").and_then(|port| port.parse().ok());
@@ -160,6 +167,11 @@ impl Settings {
             gssapi: yes("gssapiauthentication"),
             host_based: yes("hostbasedauthentication"),
             needs_program,
+            connect_timeout: number("connecttimeout")
+                .filter(|seconds| *seconds > 0)
+                .map(|seconds| Duration::from_secs(seconds.into())),
+            connection_attempts: number("connectionattempts").unwrap_or(1),
+            alive_interval: number("serveraliveinterval").filter(|seconds| *seconds > 0),
             control_path: one("controlpath").is_some_and(|path| path != "none"),
             hostname,
             user,
@@ -296,7 +308,8 @@ mod tests {
             identityfile ~/.ssh/id_%r\nidentityfile /keys/100%%\nidentityagent /run/agent\n\
             userknownhostsfile ~/.ssh/known_hosts /known 2\nglobalknownhostsfile none\n\
             hashknownhosts yes\nstricthostkeychecking accept-new\naddressfamily inet6\n\
-            gssapiauthentication yes\ncontrolpath ~/.ssh/%C\ncertificatefile ~/c-cert.pub\n\
+            gssapiauthentication yes\nconnecttimeout 7\nconnectionattempts 10\n\
+            serveraliveinterval 30\ncontrolpath ~/.ssh/%C\ncertificatefile ~/c-cert.pub\n\
             proxycommand none\n";
         let settings = Settings::from_lines(&HostTarget::new("gpu1"), &lines(text), &me());
         assert_eq!(
@@ -328,6 +341,9 @@ mod tests {
         );
         assert!(settings.identities_only && settings.hash_known_hosts && settings.gssapi);
         assert!(settings.control_path && !settings.host_based);
+        assert_eq!(settings.connect_timeout, Some(Duration::from_secs(7)));
+        assert_eq!(settings.connection_attempts, 10);
+        assert_eq!(settings.alive_interval, Some(30));
         assert_eq!(settings.needs_program, None);
     }
 

@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::known_hosts::key_type;
+use super::known_hosts::{key_type, string};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct KeyFile {
@@ -57,14 +57,6 @@ fn parse_openssh(body: &[u8]) -> Option<KeyFile> {
         encrypted: cipher != b"none",
         public: Some(public),
     })
-}
-
-fn string<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let length = u32::from_be_bytes(rest.get(..4)?.try_into().ok()?);
-    let end = 4usize.checked_add(usize::try_from(length).ok()?)?;
-    let (string, tail) = (rest.get(4..end)?, rest.get(end..)?);
-    *rest = tail;
-    Some(string)
 }
 
 #[cfg(test)]

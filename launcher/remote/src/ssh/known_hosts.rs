@@ -64,8 +64,16 @@ pub(super) fn name_of(hostname: &str, port: u16) -> String {
 
 /// `ssh-ed25519`, `ssh-rsa`, …: the first word of a key.
 pub(super) fn key_type(key: &[u8]) -> Option<&str> {
-    let length = u32::from_be_bytes(key.get(..4)?.try_into().ok()?);
-    std::str::from_utf8(key.get(4..4 + usize::try_from(length).ok()?)?).ok()
+    std::str::from_utf8(string(&mut &*key)?).ok()
+}
+
+/// The next string of ssh's binary forms: a length of four bytes, and that many.
+pub(super) fn string<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (length, tail) = rest.split_at_checked(4)?;
+    let length = u32::from_be_bytes(length.try_into().ok()?);
+    let (string, tail) = tail.split_at_checked(usize::try_from(length).ok()?)?;
+    *rest = tail;
+    Some(string)
 }
 
 /// As ssh shows it.

@@ -1,38 +1,48 @@
 //! Logging in with keys: those named by `-i`, the agent's, the configured files.
 //!
-//! A passphrase is never asked for, and a password never tried: a launch must not stop at a
-//! prompt that nobody sees, times the number of hosts. A key that is encrypted works through the
-//! agent. sshd hangs up after a few keys (MaxAuthTries, 6), so keys that are most likely right come
-//! first, and each only once.
+//! A password is never tried. Nor is a passphrase asked for here, for a host's patience with a
+//! login is short: an encrypted key is shown to the host, and if the host would take it, that is
+//! part of the refusal; the caller asks, and comes again. sshd hangs up after a few keys
+//! (MaxAuthTries, 6), so keys that are most likely right come first, and each only once.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::rc::Rc;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use ssh2::{Agent, ErrorCode, PublicKey, Session};
 
-use super::keyfile::{self, KeyFile};
+use super::identity::{self, Identity, Unusable};
 use super::known_hosts::{fingerprint, key_type};
 use super::{Failure, Plan};
 use crate::error::ReachCause;
 use crate::settings::IdentityAgent;
 
-/// A private key file that is there.
-struct Identity {
-    path: PathBuf,
-    file: KeyFile,
-    /// Certificates made for it.
-    certificates: Vec<PathBuf>,
-    /// Named by `-i`.
-    named: bool,
-}
+/// libssh2's words for: the host does not take this key, and: it does, but the key can't sign.
+const NOT_TAKEN: ErrorCode = ErrorCode::Session(-18);
+const NOT_SIGNED: ErrorCode = ErrorCode::Session(-19);
 
 /// What was tried, for the error.
 #[derive(Default)]
 struct Record {
     keys: Vec<String>,
-    encrypted: Vec<PathBuf>,
+    /// Encrypted keys that the host would take, or might.
+    locked: Vec<PathBuf>,
+    /// What to do, by the first key that has something wrong with it.
+    advice: Option<String>,
     in_hardware: bool,
     hung_up: bool,
+}
+
+/// A session that logs in, and what has come of it.
+struct Login<'a> {
+    plan: &'a Plan,
+    session: &'a Session,
+    agent: Option<Agent>,
+    /// The agent's keys.
+    held: Vec<Rc<PublicKey>>,
+    shown: Vec<Vec<u8>>,
+    record: Record,
 }
 
 pub(super) fn login(plan: &Plan, session: &Session, tried: &str) -> Result<(), Failure> {
@@ -41,19 +51,19 @@ pub(super) fn login(plan: &Plan, session: &Session, tried: &str) -> Result<(), F
     // Asking what is offered is itself an attempt without a key, which some hosts take.
     let offered = match session.auth_methods(user) {
         Ok(offered) => offered.to_owned(),
+        Err(_) if session.authenticated() => return Ok(()),
         Err(error) => return Err(fail(ReachCause::Handshake(error.message().to_owned()))),
     };
     if session.authenticated() {
         return Ok(());
     }
-    let identities = identities(plan).map_err(fail)?;
-    let mut record = Record::default();
-    if offered.split(',').any(|method| method == "publickey")
-        && try_keys(plan, session, &identities, &mut record)
-    {
+    let identities = identity::find(plan).map_err(fail)?;
+    let mut login = Login::new(plan, session);
+    if offered.split(',').any(|method| method == "publickey") && login.try_keys(&identities) {
         return Ok(());
     }
-    record.in_hardware = identities
+    let mut record = login.record;
+    record.in_hardware |= identities
         .iter()
         .any(|identity| identity.file.in_hardware());
     let program_may_help = program_may_help(plan, &offered, &record);
@@ -62,74 +72,178 @@ pub(super) fn login(plan: &Plan, session: &Session, tried: &str) -> Result<(), F
             .keys
             .push("then the host hung up: too many keys? Name the right one with -i".into());
     }
-    let Record {
-        keys, encrypted, ..
-    } = record;
     let cause = ReachCause::LoginRefused {
         user: user.clone(),
-        keys,
-        encrypted,
+        keys: record.keys,
         offered,
     };
+    let mut failure = fail(cause);
+    failure.error.advice = record.advice;
     Err(Failure {
         program_may_help,
-        ..fail(cause)
+        locked: record.locked,
+        ..failure
     })
 }
 
-/// In the order: `-i`, the agent, files. True once the host takes one.
-fn try_keys(plan: &Plan, session: &Session, identities: &[Identity], record: &mut Record) -> bool {
-    let agent = connect_agent(plan, session);
-    let held = agent
-        .as_ref()
-        .and_then(|agent| agent.identities().ok())
-        .unwrap_or_default();
-    let mut shown: Vec<Vec<u8>> = Vec::new();
-
-    for identity in identities.iter().filter(|identity| identity.named) {
-        if try_identity(
+impl<'a> Login<'a> {
+    fn new(plan: &'a Plan, session: &'a Session) -> Self {
+        let agent = connect_agent(plan, session);
+        let held = agent.as_ref().and_then(|agent| agent.identities().ok());
+        Self {
             plan,
             session,
-            identity,
-            agent.as_ref(),
-            &held,
-            &mut shown,
-            record,
-        ) {
+            held: held.unwrap_or_default().into_iter().map(Rc::new).collect(),
+            agent,
+            shown: Vec::new(),
+            record: Record::default(),
+        }
+    }
+
+    /// In the order: `-i`, the agent, files. True once the host takes one.
+    fn try_keys(&mut self, identities: &[Identity]) -> bool {
+        let (named, configured): (Vec<_>, Vec<_>) =
+            identities.iter().partition(|identity| identity.named);
+        if named
+            .into_iter()
+            .any(|identity| self.try_identity(identity))
+        {
             return true;
         }
+        let is_configured = |key: &Rc<PublicKey>| {
+            identities.iter().any(|identity| {
+                let public = identity.file.public.as_deref();
+                public.is_some_and(|public| public == key.blob())
+            })
+        };
+        let held = self.held.clone();
+        let (first, rest): (Vec<_>, Vec<_>) = held.into_iter().partition(|key| is_configured(key));
+        let rest = rest
+            .into_iter()
+            .filter(|_| !self.plan.settings.identities_only)
+            .collect::<Vec<_>>();
+        first
+            .into_iter()
+            .chain(rest)
+            .any(|key| self.try_agent_key(&key))
+            || configured
+                .into_iter()
+                .any(|identity| self.try_identity(identity))
     }
-    let is_configured = |key: &PublicKey| {
-        identities
-            .iter()
-            .any(|identity| identity.file.public.as_deref() == Some(key.blob()))
-    };
-    let (first, rest): (Vec<_>, Vec<_>) = held.iter().partition(|key| is_configured(key));
-    let rest = rest.into_iter().filter(|_| !plan.settings.identities_only);
-    if let Some(agent) = &agent {
-        for key in first.into_iter().chain(rest) {
-            if try_agent_key(plan, agent, key, &mut shown, record) {
+
+    fn try_agent_key(&mut self, key: &PublicKey) -> bool {
+        let Some(agent) = &self.agent else {
+            return false;
+        };
+        if self.record.hung_up || self.shown.iter().any(|blob| blob == key.blob()) {
+            return false;
+        }
+        self.shown.push(key.blob().to_vec());
+        let kind = key_type(key.blob()).unwrap_or("unknown type");
+        self.record.in_hardware |= kind.starts_with("sk-");
+        let name = format!(
+            "agent's {kind} {} {}",
+            key.comment(),
+            fingerprint(key.blob())
+        );
+        let result = agent.userauth(&self.plan.settings.user, key);
+        self.note(result, name)
+    }
+
+    /// A file's key: with each certificate, by the agent if it holds it, else plain.
+    fn try_identity(&mut self, identity: &Identity) -> bool {
+        let path = identity.path.display();
+        if let Some(Unusable { why, advice }) = &identity.unusable {
+            self.record.keys.push(format!("{path}: {why}"));
+            self.advise(advice);
+            return false;
+        }
+        if identity.file.in_hardware() {
+            return false;
+        }
+        for certificate in &identity.certificates {
+            let shown = certificate.path.display();
+            let name = match &certificate.trouble {
+                None => format!("{path} with {shown}"),
+                Some(trouble) => format!("{path} with {shown}: {trouble}"),
+            };
+            if self.try_file(identity, Some(&certificate.text), name) {
                 return true;
             }
-            if record.hung_up {
-                return false;
+            if let Some(trouble) = &certificate.trouble {
+                self.advise(&format!("the certificate {shown} is no good: {trouble}"));
             }
         }
+        let public = identity.file.public.as_deref();
+        let in_agent = self.held.iter().find(|key| Some(key.blob()) == public);
+        if let Some(key) = in_agent.cloned() {
+            return self.try_agent_key(&key);
+        }
+        let Some(public) = public else {
+            return self.try_file(identity, None, path.to_string());
+        };
+        if self.shown.iter().any(|blob| blob == public) {
+            return false;
+        }
+        self.shown.push(public.to_vec());
+        let kind = key_type(public).unwrap_or_default();
+        let text = format!("{kind} {}", STANDARD.encode(public));
+        self.try_file(identity, Some(&text), path.to_string())
     }
-    identities
-        .iter()
-        .filter(|identity| !identity.named)
-        .any(|identity| {
-            try_identity(
-                plan,
-                session,
-                identity,
-                agent.as_ref(),
-                &held,
-                &mut shown,
-                record,
-            )
-        })
+
+    /// `public`: the key or a certificate of it; computed from the private one if it is not known.
+    fn try_file(&mut self, identity: &Identity, public: Option<&str>, name: String) -> bool {
+        if self.record.hung_up {
+            return false;
+        }
+        let locked = identity.is_locked();
+        if locked && public.is_none() {
+            // There is nothing to ask the host about.
+            self.lock(identity);
+            return false;
+        }
+        let result = self.session.userauth_pubkey_memory(
+            &self.plan.settings.user,
+            public,
+            &identity.text,
+            identity.passphrase.as_ref().map(|phrase| phrase.reveal()),
+        );
+        match result {
+            Err(error) if locked && error.code() == NOT_SIGNED && !hung_up(&error) => {
+                self.lock(identity);
+                false
+            }
+            result => self.note(result, name),
+        }
+    }
+
+    fn lock(&mut self, identity: &Identity) {
+        if !self.record.locked.contains(&identity.path) {
+            self.record.locked.push(identity.path.clone());
+            let path = identity.path.display();
+            self.record.keys.push(format!("{path}: encrypted"));
+        }
+    }
+
+    fn advise(&mut self, advice: &str) {
+        self.record.advice.get_or_insert_with(|| advice.to_owned());
+    }
+
+    /// Records a refusal; true for success.
+    fn note(&mut self, result: Result<(), ssh2::Error>, name: String) -> bool {
+        let Err(error) = result else { return true };
+        self.record.hung_up |= hung_up(&error);
+        self.record.keys.push(match error.code() {
+            code if code == NOT_TAKEN || code == NOT_SIGNED => name,
+            _ => format!("{name}: {}", error.message()),
+        });
+        false
+    }
+}
+
+fn hung_up(error: &ssh2::Error) -> bool {
+    matches!(error.code(), ErrorCode::Session(-7 | -13 | -43))
+        || error.message().contains("Waiting for")
 }
 
 fn connect_agent(plan: &Plan, session: &Session) -> Option<Agent> {
@@ -148,148 +262,6 @@ fn connect_agent(plan: &Plan, session: &Session) -> Option<Agent> {
     agent.connect().ok()?;
     agent.list_identities().ok()?;
     Some(agent)
-}
-
-fn try_agent_key(
-    plan: &Plan,
-    agent: &Agent,
-    key: &PublicKey,
-    shown: &mut Vec<Vec<u8>>,
-    record: &mut Record,
-) -> bool {
-    if record.hung_up || shown.iter().any(|blob| blob == key.blob()) {
-        return false;
-    }
-    shown.push(key.blob().to_vec());
-    let kind = key_type(key.blob()).unwrap_or("unknown type");
-    record.in_hardware |= kind.starts_with("sk-");
-    let name = format!(
-        "agent's {kind} {} {}",
-        key.comment(),
-        fingerprint(key.blob())
-    );
-    note(agent.userauth(&plan.settings.user, key), name, record)
-}
-
-/// A file's key: by the agent if it holds it, else with each certificate, else plain.
-fn try_identity(
-    plan: &Plan,
-    session: &Session,
-    identity: &Identity,
-    agent: Option<&Agent>,
-    held: &[PublicKey],
-    shown: &mut Vec<Vec<u8>>,
-    record: &mut Record,
-) -> bool {
-    let public = identity.file.public.as_deref();
-    let in_agent = held.iter().find(|key| Some(key.blob()) == public);
-    let user = &plan.settings.user;
-    let path = &identity.path;
-    if !identity.file.encrypted {
-        for certificate in &identity.certificates {
-            if record.hung_up {
-                return false;
-            }
-            let name = format!("{} with {}", path.display(), certificate.display());
-            let result = session.userauth_pubkey_file(user, Some(certificate), path, None);
-            if note(result, name, record) {
-                return true;
-            }
-        }
-    }
-    if let (Some(agent), Some(key)) = (agent, in_agent) {
-        return try_agent_key(plan, agent, key, shown, record);
-    }
-    if identity.file.encrypted {
-        record.encrypted.push(path.clone());
-        return false;
-    }
-    if record.hung_up || identity.file.in_hardware() {
-        return false;
-    }
-    if let Some(public) = public {
-        if shown.iter().any(|blob| blob == public) {
-            return false;
-        }
-        shown.push(public.to_vec());
-    }
-    let result = session.userauth_pubkey_file(user, None, path, None);
-    note(result, path.display().to_string(), record)
-}
-
-/// Records a refusal; true for success.
-fn note(result: Result<(), ssh2::Error>, name: String, record: &mut Record) -> bool {
-    match result {
-        Ok(()) => true,
-        Err(error) => {
-            record.hung_up |= matches!(error.code(), ErrorCode::Session(-7 | -13 | -43));
-            record.keys.push(match error.code() {
-                ErrorCode::Session(-18 | -19) => name,
-                _ => format!("{name}: {}", error.message()),
-            });
-            false
-        }
-    }
-}
-
-/// Files named by `-i` must be there; those of the configuration may be absent.
-fn identities(plan: &Plan) -> Result<Vec<Identity>, ReachCause> {
-    let settings = &plan.settings;
-    let mut identities: Vec<Identity> = Vec::new();
-    let named = plan.identity_files.iter().map(|path| (path, true));
-    for (path, named) in named.chain(settings.identity_files.iter().map(|path| (path, false))) {
-        if identities.iter().any(|identity| identity.path == *path) {
-            continue;
-        }
-        let text = match fs::read(path) {
-            Ok(text) => text,
-            Err(error) if named => {
-                return Err(ReachCause::File {
-                    path: path.clone(),
-                    reason: error.to_string(),
-                });
-            }
-            Err(_) => continue,
-        };
-        let mut file = keyfile::parse(&String::from_utf8_lossy(&text));
-        if file.public.is_none() {
-            let text = fs::read_to_string(beside(path, ".pub"));
-            file.public = text.ok().and_then(|text| keyfile::parse_public(&text));
-        }
-        let certificates = std::iter::once(beside(path, "-cert.pub"))
-            .chain(settings.certificate_files.iter().cloned())
-            .filter(|certificate| fits(certificate, file.public.as_deref()))
-            .collect();
-        identities.push(Identity {
-            path: path.clone(),
-            file,
-            certificates,
-            named,
-        });
-    }
-    Ok(identities)
-}
-
-/// Whether a certificate was made for a key: it has the key's own bytes in it.
-fn fits(certificate: &Path, public: Option<&[u8]>) -> bool {
-    let text = fs::read_to_string(certificate).ok();
-    let Some(certificate) = text.and_then(|text| keyfile::parse_public(&text)) else {
-        return false;
-    };
-    // Behind the type, the key's own fields stand in the certificate as they are in the key.
-    let Some(fields) = public.and_then(|public| Some(&public[4 + key_type(public)?.len()..]))
-    else {
-        return true;
-    };
-    certificate
-        .windows(fields.len())
-        .any(|window| window == fields)
-}
-
-fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
 }
 
 /// Ways that the host offers, the user has switched on, and libssh2 has not.

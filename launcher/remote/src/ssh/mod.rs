@@ -5,12 +5,16 @@
 //! pair. The thread ends when either side does: it is never joined, for the launcher must not wait
 //! for a host.
 
+mod certificate;
+mod identity;
 mod keyfile;
 mod known_hosts;
 mod login;
 mod pump;
 mod session;
+mod unlock;
 
+use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::net::UnixStream as StdUnixStream;
@@ -24,8 +28,11 @@ use tokio::sync::oneshot;
 use crate::bootstrap::Raw;
 use crate::diagnostics::{self, Lines};
 use crate::error::{ReachCause, ReachError};
+use crate::passphrase::Passphrase;
 use crate::settings::Settings;
 use crate::target::HostTarget;
+
+pub(crate) use unlock::opens;
 
 /// What the thread needs to know.
 #[derive(Debug, Clone)]
@@ -34,6 +41,8 @@ pub(crate) struct Plan {
     pub(crate) settings: Settings,
     /// `-i`.
     pub(crate) identity_files: Vec<PathBuf>,
+    /// Of key files, as far as they are known.
+    pub(crate) passphrases: HashMap<PathBuf, Passphrase>,
     pub(crate) accept_new: bool,
     pub(crate) connect_timeout: Duration,
     /// For each exchange after the handshake.
@@ -41,19 +50,26 @@ pub(crate) struct Plan {
     pub(crate) command: String,
 }
 
-/// Why it failed, and whether the ssh program might do better.
+/// Why it failed, and what might do better.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) error: ReachError,
+    /// Why the ssh program might.
     pub(crate) program_may_help: Option<String>,
+    /// Encrypted keys that the host would take, or might.
+    pub(crate) locked: Vec<PathBuf>,
 }
 
 impl Failure {
     fn new(plan: &Plan, tried: &str, cause: ReachCause) -> Self {
-        let error = ReachError::new(&plan.target, cause).tried(tried);
+        Self::of(ReachError::new(&plan.target, cause).tried(tried))
+    }
+
+    fn of(error: ReachError) -> Self {
         Self {
             error,
             program_may_help: None,
+            locked: Vec::new(),
         }
     }
 }
@@ -84,10 +100,7 @@ struct Ends {
 pub(crate) async fn open(plan: Plan) -> Result<Raw, Failure> {
     let target = plan.target.clone();
     let limit = plan.connect_timeout + 2 * plan.step_timeout;
-    let failed = |cause| Failure {
-        error: ReachError::new(&target, cause),
-        program_may_help: None,
-    };
+    let failed = |cause| Failure::of(ReachError::new(&target, cause));
     let broken = |error: io::Error| failed(ReachCause::Local(error.to_string()));
 
     let (here, stream) = StdUnixStream::pair().map_err(broken)?;
@@ -120,6 +133,7 @@ pub(crate) async fn open(plan: Plan) -> Result<Raw, Failure> {
         diagnostics,
         ending: Some(ended),
         notes: reached.notes,
+        details: Vec::new(),
     })
 }
 
@@ -130,7 +144,13 @@ fn run(plan: &Plan, ends: Ends) {
         Err(failure) => return drop(ends.answer.send(Err(failure))),
     };
     if ends.answer.send(Ok(opened.reached)).is_ok() {
-        let ended = pump::run(&opened.session, opened.channel, ends.stream, ends.lines);
+        let ended = pump::run(
+            &opened.session,
+            opened.channel,
+            ends.stream,
+            ends.lines,
+            plan.settings.alive_interval,
+        );
         tracing::debug!(host = %plan.target, ended, "ssh channel ended");
         let _ = ends.ending.send(ended);
     }

@@ -16,7 +16,7 @@ use ssh2::{BlockDirections, Channel, Session};
 use crate::diagnostics::Lines;
 
 const BUFFER_BYTES: usize = 256 * 1024;
-/// So that firewalls do not forget a quiet connection.
+/// So that firewalls do not forget a quiet connection, unless the user has a wish.
 const KEEPALIVE_SECONDS: u32 = 15;
 /// After the launcher has closed its side, the host may take this long to end by itself.
 const LINGER_MAX: Duration = Duration::from_secs(1);
@@ -33,9 +33,15 @@ struct Flow {
 }
 
 /// Pumps; says how the command ended. The sockets are closed when it returns.
-pub(super) fn run(session: &Session, channel: Channel, local: UnixStream, lines: Lines) -> String {
+pub(super) fn run(
+    session: &Session,
+    channel: Channel,
+    local: UnixStream,
+    lines: Lines,
+    alive_interval: Option<u32>,
+) -> String {
     session.set_blocking(false);
-    session.set_keepalive(true, KEEPALIVE_SECONDS);
+    session.set_keepalive(true, alive_interval.unwrap_or(KEEPALIVE_SECONDS));
     let mut pump = Pump {
         session,
         channel,

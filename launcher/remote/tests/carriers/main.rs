@@ -12,6 +12,8 @@ macro_rules! sshd {
 }
 
 mod host_keys;
+mod jumps;
+mod key_agent;
 mod login;
 mod program;
 
@@ -22,12 +24,14 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
+use key_agent::KeyAgent;
 use rlaunch_remote::{
-    CarrierChoice, Connection, HostTarget, ReachCause, ReachError, RemoteOptions, connect,
-    connect_all,
+    CarrierChoice, Connection, HostTarget, Passphrases, ReachCause, ReachError, RemoteOptions,
+    connect, connect_all,
 };
 use sshd::{Sshd, echo_agent, eventually, free_port};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -55,6 +59,20 @@ async fn converse(connection: Connection, bytes: usize) -> Connection {
     assert!(back == payload);
     let io = Box::new(read.unsplit(writer.await.unwrap()));
     Connection { io, ..connection }
+}
+
+/// Somebody who types these words one after the other, and what was asked.
+fn typing(words: &'static [&'static str]) -> (Passphrases, Arc<Mutex<Vec<String>>>) {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let record = Arc::clone(&asked);
+    let passphrases = Passphrases::asking(move |prompt| {
+        let mut record = record.lock().unwrap();
+        record.push(prompt.to_owned());
+        let word = words.get(record.len() - 1);
+        word.map(|word| (*word).to_owned())
+            .ok_or_else(|| std::io::Error::other("nobody answers"))
+    });
+    (passphrases, asked)
 }
 
 fn processes_in(folder: &Path) -> usize {

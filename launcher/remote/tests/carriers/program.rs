@@ -70,42 +70,119 @@ async fn any_program_with_rshs_manners_will_do() {
 }
 
 #[tokio::test]
-async fn what_libssh2_cannot_do_goes_to_the_ssh_program_by_itself() {
+async fn what_libssh2_cannot_do_goes_to_the_ssh_program_by_itself_and_says_why() {
     let sshd = sshd!("");
     let port = sshd.port;
-    sshd.write_client_config(&format!(
-        "Host far\nHostName 127.0.0.1\nPort {port}\nProxyJump near\n\
-         Host near\nHostName 127.0.0.1\nPort {port}\n"
-    ));
+    let known = fs::read_to_string(sshd.path("host_ed25519.pub")).unwrap();
+    let print = sshd.path("print");
+    fs::write(
+        &print,
+        format!("#!/bin/sh\necho '[127.0.0.1]:{port} {known}'"),
+    )
+    .unwrap();
+    fs::set_permissions(&print, fs::Permissions::from_mode(0o755)).unwrap();
+    let print = print.display();
+    for (settings, why) in [
+        (
+            format!(
+                "ProxyCommand bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}; cat <&3 & exec cat >&3'"
+            ),
+            "proxycommand",
+        ),
+        (
+            format!("KnownHostsCommand {print}\nUserKnownHostsFile /dev/null"),
+            "knownhostscommand",
+        ),
+        (
+            format!("Match exec \"test -e {print}\"\nVerifyHostKeyDNS yes"),
+            "verifyhostkeydns",
+        ),
+    ] {
+        sshd.write_client_config(&settings);
+        let connection = reach(&sshd, &sshd.options()).await;
+        let connection = connection.unwrap_or_else(|error| panic!("{settings}: {error}"));
+        assert_eq!(connection.carrier, "ssh", "{settings}");
+        let told = connection.details.iter().any(|it| it.contains(why));
+        assert!(told, "{settings}: {:?}", connection.details);
+        converse(connection, 1000).await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_match_block_says_is_followed_without_the_program() {
+    let sshd = sshd!("");
+    let port = sshd.port;
+    let settings =
+        format!("Match originalhost gpu* exec \"true\"\nHostName 127.0.0.1\nPort {port}");
+    sshd.write_client_config(&settings);
     let connection = connect(
-        &HostTarget::new("far"),
+        &HostTarget::new("gpu1"),
         CarrierChoice::Auto,
         &sshd.options(),
     )
     .await;
-    let connection = connection.unwrap();
-    assert_eq!(connection.carrier, "ssh");
-    assert!(
-        connection
-            .notes
-            .iter()
-            .any(|note| note.contains("proxyjump near"))
-    );
-    converse(connection, 1000).await;
-    let near = connect(
-        &HostTarget::new("near"),
-        CarrierChoice::Auto,
-        &sshd.options(),
+    assert_eq!(connection.unwrap().carrier, "ssh2");
+    sshd.write_client_config("Match exec \"exit 1\"\nProxyJump nowhere\nMatch all");
+    assert_eq!(reach(&sshd, &sshd.options()).await.unwrap().carrier, "ssh2");
+}
+
+/// Kerberos, host-based logins and security keys need what is not here; that ssh is chosen for
+/// them, and that both say what they met, is seen all the same.
+#[tokio::test]
+async fn ways_to_log_in_that_libssh2_has_not_are_left_to_the_ssh_program() {
+    let sshd = sshd!("GSSAPIAuthentication yes\nHostbasedAuthentication yes");
+    fs::write(sshd.path("authorized_keys"), "").unwrap();
+    for (settings, why) in [
+        ("GSSAPIAuthentication yes", "Kerberos tickets"),
+        ("HostbasedAuthentication yes", "host-based logins"),
+    ] {
+        sshd.write_client_config(settings);
+        let error = reach(&sshd, &sshd.options()).await.unwrap_err();
+        says(&error, &["Permission denied", why]);
+    }
+    // A security key's file: its public part, and nothing that could sign.
+    let text = |bytes: &[u8]| [&u32::try_from(bytes.len()).unwrap().to_be_bytes(), bytes].concat();
+    let public = [
+        text(b"sk-ssh-ed25519@openssh.com"),
+        text(&[7; 32]),
+        text(b"ssh:"),
+    ]
+    .concat();
+    let none = text(b"none");
+    let body = [
+        b"openssh-key-v1\0",
+        &none[..],
+        &none,
+        &text(b""),
+        &1u32.to_be_bytes(),
+        &text(&public),
+        &text(&[0; 64]),
+    ]
+    .concat();
+    let body = base64(&body);
+    let key = sshd.path("security_key");
+    fs::write(
+        &key,
+        format!("-----BEGIN OPENSSH PRIVATE KEY-----\n{body}\n-----END OPENSSH PRIVATE KEY-----\n"),
     )
-    .await;
-    assert_eq!(near.unwrap().carrier, "ssh2");
-    let error = connect(
-        &HostTarget::new("far"),
-        CarrierChoice::Ssh2,
-        &sshd.options(),
-    )
-    .await;
-    says(&error.unwrap_err(), &["proxyjump near"]);
+    .unwrap();
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+    sshd.write_client_config(&format!("IdentityFile {}", key.display()));
+    let error = reach(&sshd, &sshd.options()).await.unwrap_err();
+    says(&error, &["security key"]);
+}
+
+fn base64(bytes: &[u8]) -> String {
+    let mut command = Command::new("base64");
+    let mut child = command
+        .arg("-w70")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), bytes).unwrap();
+    let output = child.wait_with_output().unwrap();
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
 #[tokio::test]
@@ -116,10 +193,10 @@ async fn a_key_exchange_that_libssh2_has_not_goes_to_the_ssh_program_too() {
     let connection = reach(&sshd, &sshd.options()).await.unwrap();
     assert_eq!(connection.carrier, "ssh");
     let told = connection
-        .notes
+        .details
         .iter()
-        .any(|note| note.contains("key exchange in common"));
-    assert!(told, "{:?}", connection.notes);
+        .any(|detail| detail.contains("key exchange in common"));
+    assert!(told, "{:?}", connection.details);
 }
 
 #[tokio::test]
@@ -146,8 +223,8 @@ async fn an_open_control_master_is_used() {
     assert_eq!(connection.carrier, "ssh");
     assert!(
         connection
-            .notes
+            .details
             .iter()
-            .any(|note| note.contains("ControlMaster"))
+            .any(|detail| detail.contains("ControlMaster"))
     );
 }

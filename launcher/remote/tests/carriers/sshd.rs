@@ -72,6 +72,17 @@ impl Sshd {
             at("home"),
         );
         fs::write(self.path("sshd_config"), config).unwrap();
+        self.start_again();
+    }
+
+    pub(crate) fn stop(&mut self) {
+        let mut server = self.server.take().unwrap();
+        server.kill().unwrap();
+        server.wait().unwrap();
+    }
+
+    /// As it was.
+    pub(crate) fn start_again(&mut self) {
         let mut server = Command::new("/usr/sbin/sshd")
             .args(["-D", "-e", "-f"])
             .arg(self.path("sshd_config"))

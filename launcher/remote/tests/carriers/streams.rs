@@ -23,16 +23,16 @@ async fn an_executable_that_is_no_agent_is_an_error_with_its_words() {
 #[tokio::test]
 async fn the_agent_is_pushed_once_and_ends_with_the_stream() {
     let sshd = sshd!("");
-    let options = RemoteOptions {
-        verbose: true,
-        ..sshd.options()
-    };
+    let options = sshd.options();
     for push in [true, false] {
         let connection = reach(&sshd, &options).await.unwrap();
-        let how = connection.notes.last().unwrap();
+        let how = connection.details.last().unwrap();
         assert!(how.starts_with("reached by ssh2 at 127.0.0.1"), "{how}");
-        let pushed = connection.notes.iter().any(|note| note.contains("pushed"));
-        assert_eq!(pushed, push, "{:?}", connection.notes);
+        let pushed = connection
+            .details
+            .iter()
+            .any(|detail| detail.contains("pushed"));
+        assert_eq!(pushed, push, "{:?}", connection.details);
         assert_eq!(connection.carrier, "ssh2");
         assert_eq!(connection.peer_address.unwrap().to_string(), "127.0.0.1");
         assert_eq!(connection.build.len(), 32);
@@ -131,6 +131,55 @@ async fn connections_that_sshd_turns_away_are_tried_again() {
     drop(mute);
     early.await.unwrap().unwrap();
     drop(sshd);
+}
+
+#[tokio::test]
+async fn a_crowd_that_sshd_turns_away_gets_in_by_and_by_with_each_carrier() {
+    let sshd = sshd!("MaxStartups 3");
+    // Of the three places one is left.
+    let _mute = [(); 2].map(|()| sshd::mute_connection(sshd.port));
+    for program in [None, Some("ssh".to_owned())] {
+        let options = RemoteOptions {
+            ssh_program: program,
+            // On a machine that is busy.
+            connect_timeout: Duration::from_secs(60),
+            ..sshd.options()
+        };
+        let targets = vec![sshd.target(); 6];
+        let results: Vec<_> = connect_all(targets, CarrierChoice::Auto, options)
+            .collect()
+            .await;
+        for (_, result) in results {
+            result.unwrap();
+        }
+        let log = sshd.log();
+        let turned_away = log.iter().any(|line| line.contains("MaxStartups"));
+        assert!(turned_away, "nobody was turned away");
+    }
+}
+
+#[tokio::test]
+async fn a_host_that_is_still_coming_up_is_waited_for_if_the_user_says_so() {
+    let mut sshd = sshd!("");
+    sshd.stop();
+    sshd.write_client_config("ConnectionAttempts 30");
+    let (options, target) = (sshd.options(), sshd.target());
+    let early = tokio::spawn(async move { connect(&target, CarrierChoice::Auto, &options).await });
+    // Longer than the attempts of our own.
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    assert!(!early.is_finished());
+    sshd.start_again();
+    early.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_quiet_connection_is_kept_alive_as_often_as_the_user_says() {
+    let sshd = sshd!("LogLevel DEBUG1");
+    sshd.write_client_config("ServerAliveInterval 1");
+    let connection = reach(&sshd, &sshd.options()).await.unwrap();
+    let _connection = converse(connection, 10).await;
+    // The connection is moved by a thread of its own.
+    sshd.wait_for_log("keepalive@libssh2.org");
 }
 
 #[tokio::test]
