@@ -12,6 +12,8 @@ mod mistakes;
 mod needs;
 #[path = "local_run/prints.rs"]
 mod prints;
+#[path = "local_run/programs.rs"]
+mod programs;
 
 use std::ffi::OsStr;
 use std::path::Path;

@@ -48,7 +48,6 @@ const fn word(name: &'static str, values: usize, meaning: Meaning) -> Word {
 const BINDING: Meaning = Meaning::Noted("ranks are not bound to cores in this version");
 const GO_ON: Meaning = Meaning::As("on-failure", "continue");
 const MCA: Meaning = Meaning::Noted("a setting of Open MPI's own components");
-const ORDER: Meaning = Meaning::Noted("hosts are filled in hostfile order");
 const RENDEZVOUS: Meaning =
     Meaning::Noted("ranks meet at MASTER_ADDR and MASTER_PORT, which rlaunch chooses and proves");
 
@@ -80,10 +79,8 @@ const WORDS: &[Word] = &[
         Meaning::Refused("rankfiles are not in this version"),
     ),
     word("report-bindings", 0, BINDING),
-    word("map-by", 1, ORDER),
-    word("rank-by", 1, ORDER),
-    word("bynode", 0, ORDER),
-    word("byslot", 0, Meaning::Silent),
+    word("bynode", 0, Meaning::As("map-by", "node")),
+    word("byslot", 0, Meaning::As("map-by", "slot")),
     word("nooversubscribe", 0, Meaning::Silent),
     word("no-oversubscribe", 0, Meaning::Silent),
     word(

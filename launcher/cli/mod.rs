@@ -11,11 +11,13 @@ mod tests;
 use std::ffi::OsString;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, FromArgMatches};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
 
+use options::OF_A_PROGRAM;
 pub use options::{
     AfterFailure, HostOptions, Inherit, LimitOptions, LookOptions, Options, OutputOptions,
-    ProgramOptions, ReachOptions, RendezvousOptions,
+    PlaceOptions, ProgramOptions, ReachOptions, RendezvousOptions,
 };
 
 /// What the words ask for.
@@ -48,11 +50,10 @@ pub enum CliError {
     NoValueTaken { option: String },
     #[error("{option}: {why}")]
     Refused { option: String, why: &'static str },
-    #[error(
-        "`:` (several programs in one job) is not in this version; \
-         if it is an argument, put `--` before the program"
-    )]
-    SeveralPrograms,
+    #[error("{option} is an option of the whole job\nhint: write it before the first program")]
+    OfTheJob { option: String },
+    #[error("program {program}: {error}")]
+    InProgram { program: usize, error: Box<Self> },
     #[error(
         "`{word}` is not in this version; a program of that name runs as `./{word}` or after `--`"
     )]
@@ -78,21 +79,48 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, C
     }
     let mut command = Options::command();
     let normalised = normalise::normalise(&command, arguments)?;
-    let words = [OsString::from("rlaunch")]
-        .into_iter()
-        .chain(normalised.words);
-    let matches = match command.try_get_matches_from_mut(words) {
-        Ok(matches) => matches,
-        Err(error) => return shown(&error),
-    };
-    let options = Options::from_arg_matches(&matches).map_err(|error| one_line(&error))?;
+    let several = normalised.programs.len() > 1;
+    let mut programs = Vec::with_capacity(normalised.programs.len());
+    for (number, words) in normalised.programs.into_iter().enumerate() {
+        let words = [OsString::from("rlaunch")].into_iter().chain(words);
+        let matches = match command.try_get_matches_from_mut(words) {
+            Ok(matches) => matches,
+            Err(error) => return shown(&error),
+        };
+        let options = program(&command, &matches, number).map_err(|error| match error {
+            error if several => CliError::InProgram {
+                program: number,
+                error: Box::new(error),
+            },
+            error => error,
+        })?;
+        programs.push(options);
+    }
+    let others = programs.split_off(1);
+    let mut options = Box::new(programs.remove(0));
+    options.others = others;
+    let notes = normalised.notes;
+    Ok(Request::Job { options, notes })
+}
+
+/// The options of one program; only the first one's may be of the job.
+fn program(command: &Command, matches: &ArgMatches, number: usize) -> Result<Options, CliError> {
+    let of_the_job = command.get_arguments().find(|argument| {
+        let id = argument.get_id().as_str();
+        number > 0
+            && !OF_A_PROGRAM.contains(&id)
+            && matches.try_contains_id(id).is_ok()
+            && matches.value_source(id) == Some(ValueSource::CommandLine)
+    });
+    if let Some(argument) = of_the_job {
+        let option = format!("--{}", argument.get_long().unwrap_or_default());
+        return Err(CliError::OfTheJob { option });
+    }
+    let options = Options::from_arg_matches(matches).map_err(|error| one_line(&error))?;
     if options.program.command.is_empty() && options.program.module.is_none() {
         return Err(CliError::NoProgram);
     }
-    Ok(Request::Job {
-        options: Box::new(options),
-        notes: normalised.notes,
-    })
+    Ok(options)
 }
 
 fn shown(error: &clap::Error) -> Result<Request, CliError> {

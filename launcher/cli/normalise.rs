@@ -4,6 +4,8 @@
 //!   word; all come out as `--name=value` or `--name`.
 //! * The first word that is no option, or what follows `--` or `-m MODULE`, is the program; from
 //!   there on every word is passed on as it stands, after a `--`.
+//! * A lone `:` among a program's arguments begins the options of the next program, unless that
+//!   program stood after `--`.
 //! * Words of other launchers ([`super::foreign`]) are translated, noted or refused.
 //!
 //! Pure: no environment, no printing.
@@ -20,7 +22,8 @@ use super::foreign::{self, Meaning};
 /// Words for clap, and what to tell the user about words that are not followed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Normalised {
-    pub(super) words: Vec<OsString>,
+    /// Of each program; at least one.
+    pub(super) programs: Vec<Vec<OsString>>,
     pub(super) notes: Vec<String>,
 }
 
@@ -32,47 +35,60 @@ pub(super) fn normalise(
     let mut scan = Scan {
         table: Table::new(command),
         input: arguments.into_iter().collect::<Vec<_>>().into_iter(),
-        output: Normalised::default(),
+        words: Vec::new(),
+        notes: Vec::new(),
     };
-    while let Some(word) = scan.input.next() {
-        let bytes = word.as_bytes();
-        if bytes == b"--" {
-            scan.program(None, false)?;
-            break;
-        }
-        if bytes == b":" {
-            return Err(CliError::SeveralPrograms);
-        }
-        if bytes.len() < 2 || bytes[0] != b'-' {
-            scan.program(Some(word), true)?;
-            break;
-        }
-        if scan.option(&word)? {
-            scan.program(None, true)?;
-            break;
+    let mut programs = Vec::new();
+    loop {
+        let another = scan.program()?;
+        programs.push(std::mem::take(&mut scan.words));
+        if !another {
+            let notes = scan.notes;
+            return Ok(Normalised { programs, notes });
         }
     }
-    Ok(scan.output)
 }
 
 struct Scan {
     table: Table,
     input: std::vec::IntoIter<OsString>,
-    output: Normalised,
+    /// Of the program at hand.
+    words: Vec<OsString>,
+    notes: Vec<String>,
 }
 
 impl Scan {
-    /// The rest of the line. A lone `:` would start another program under mpirun.
-    fn program(&mut self, first: Option<OsString>, refuse_colon: bool) -> Result<(), CliError> {
-        self.output.words.push("--".into());
-        self.output.words.extend(first);
-        for word in self.input.by_ref() {
-            if refuse_colon && word == ":" {
-                return Err(CliError::SeveralPrograms);
+    /// One program with its options; whether another one follows.
+    fn program(&mut self) -> Result<bool, CliError> {
+        while let Some(word) = self.input.next() {
+            let bytes = word.as_bytes();
+            if bytes == b"--" {
+                return Ok(self.arguments(None, false));
             }
-            self.output.words.push(word);
+            if bytes == b":" {
+                return Ok(true);
+            }
+            if bytes.len() < 2 || bytes[0] != b'-' {
+                return Ok(self.arguments(Some(word), true));
+            }
+            if self.option(&word)? {
+                return Ok(self.arguments(None, true));
+            }
         }
-        Ok(())
+        Ok(false)
+    }
+
+    /// The rest of the line, or of it up to a lone `:`, behind which another program stands.
+    fn arguments(&mut self, first: Option<OsString>, colon_ends: bool) -> bool {
+        self.words.push("--".into());
+        self.words.extend(first);
+        for word in self.input.by_ref() {
+            if colon_ends && word == ":" {
+                return true;
+            }
+            self.words.push(word);
+        }
+        false
     }
 
     /// One option; true if it ends the options.
@@ -113,7 +129,7 @@ impl Scan {
                 let option = option.split('=').next().unwrap_or_default().to_owned();
                 return Err(CliError::NoValueTaken { option });
             }
-            self.output.words.push(format!("--{}", known.long).into());
+            self.words.push(format!("--{}", known.long).into());
             return Ok(false);
         }
         let value = match attached {
@@ -160,14 +176,8 @@ impl Scan {
             Meaning::Silent => {}
             Meaning::Noted(why) => {
                 let shown = format!("--{}", foreign.name);
-                if !self
-                    .output
-                    .notes
-                    .iter()
-                    .any(|note| note.starts_with(&shown))
-                {
-                    self.output
-                        .notes
+                if !self.notes.iter().any(|note| note.starts_with(&shown)) {
+                    self.notes
                         .push(format!("{shown} is noted, not followed: {why}"));
                 }
             }
@@ -186,7 +196,7 @@ impl Scan {
                     self.push("export", OsStr::from_bytes(name));
                 }
             }
-            Meaning::As(long, "") => self.output.words.push(format!("--{long}").into()),
+            Meaning::As(long, "") => self.words.push(format!("--{long}").into()),
             Meaning::As(long, value) => self.push(long, OsStr::new(value)),
         }
         Ok(())
@@ -195,7 +205,7 @@ impl Scan {
     fn push(&mut self, long: &str, value: &OsStr) {
         let mut word = OsString::from(format!("--{long}="));
         word.push(value);
-        self.output.words.push(word);
+        self.words.push(word);
     }
 
     fn value(&mut self, typed: &OsStr) -> Result<OsString, CliError> {

@@ -8,12 +8,12 @@ fn words(line: &str) -> Vec<OsString> {
 
 fn normalised(line: &str) -> (String, Vec<String>) {
     let result = normalise::normalise(&Options::command(), words(line)).unwrap();
-    let text: Vec<_> = result
-        .words
-        .iter()
-        .map(|word| word.to_string_lossy())
-        .collect();
-    (text.join(" "), result.notes)
+    let text = |words: &Vec<OsString>| {
+        let words = words.iter().map(|word| word.to_string_lossy());
+        words.collect::<Vec<_>>().join(" ")
+    };
+    let programs: Vec<_> = result.programs.iter().map(text).collect();
+    (programs.join(" : "), result.notes)
 }
 
 fn mistake(line: &str) -> String {
@@ -91,6 +91,11 @@ fn options_end_at_the_program() {
         ("prog -- a", "-- prog -- a"),
         ("-", "-- -"),
         ("-- prog :", "-- prog :"),
+        ("-np 1 a x : -np 2 -- b :", "--np=1 -- a x : --np=2 -- b :"),
+        (
+            "-m a -np 3 : -npernode 2 c",
+            "--module=a -- -np 3 : --nproc-per-node=2 -- c",
+        ),
     ];
     for (typed, meant) in table {
         assert_eq!(normalised(typed).0, meant, "{typed}");
@@ -115,8 +120,8 @@ fn foreign_words_take_their_values_and_are_noted() {
         ]
     );
     assert_eq!(
-        normalised("--map-by=ppr:2:node --np 4 true").0,
-        "--np=4 -- true"
+        normalised("--map-by=ppr:2:node -bynode --np 4 true").0,
+        "--map-by=ppr:2:node --map-by=node --np=4 -- true"
     );
 }
 
@@ -157,6 +162,25 @@ fn repeats() {
 }
 
 #[test]
+fn each_program_has_options_of_its_own() {
+    let options = options("-np 1 --timeout 5 a x : -np 2 -x A=1 --wdir /w -H h b : -m c -np 3");
+    assert_eq!(options.program.command, words("a x"));
+    let [second, third] = options.others.as_slice() else {
+        panic!("{options:?}")
+    };
+    assert_eq!(second.hosts.np.as_deref(), Some("2"));
+    assert_eq!(second.program.command, words("b"));
+    assert_eq!(second.hosts.host, ["h"]);
+    assert_eq!(third.program.command, words("-np 3"));
+    let known: Vec<String> = Options::command()
+        .get_arguments()
+        .map(|argument| argument.get_id().to_string())
+        .collect();
+    let is_known = |id: &&str| known.iter().any(|it| it == *id);
+    assert!(OF_A_PROGRAM.iter().all(is_known), "{known:?}");
+}
+
+#[test]
 fn mistakes_say_what_and_what_to_try() {
     let table = [
         (
@@ -183,9 +207,22 @@ fn mistakes_say_what_and_what_to_try() {
             "no program given: rlaunch [options] PROGRAM [args]; see `rlaunch --help`",
         ),
         (
-            "-np 1 a : -np 2 b",
-            "`:` (several programs in one job) is not in this version; if it is an argument, \
-             put `--` before the program",
+            "-np 1 a : -np 2",
+            "program 1: no program given: rlaunch [options] PROGRAM [args]; see `rlaunch --help`",
+        ),
+        (
+            ": a",
+            "program 0: no program given: rlaunch [options] PROGRAM [args]; see `rlaunch --help`",
+        ),
+        (
+            "-np 1 a : -np 2 b : --timeout 3 c",
+            "program 2: --timeout is an option of the whole job\n\
+             hint: write it before the first program",
+        ),
+        (
+            "a : -v b",
+            "program 1: --verbose is an option of the whole job\n\
+             hint: write it before the first program",
         ),
         (
             "doctor",

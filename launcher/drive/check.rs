@@ -1,13 +1,15 @@
 //! What only the hosts can answer: directory, interpreter, versions. Refused here, before any
 //! rank starts, naming every host concerned.
 
+use rlaunch_control::v1;
 use rlaunch_plan::Placement;
 use rlaunch_plan::environment::DropReason;
+use rlaunch_plan::placement::Node;
 
 use super::DriveError;
 use super::reach::Reached;
 use crate::program::Program;
-use crate::settings::{Settings, dropped_names};
+use crate::settings::{ProgramSettings, Settings, dropped_names};
 use crate::talk::say;
 
 pub(super) fn stdin_rank(settings: &Settings, placement: &Placement) -> Result<(), DriveError> {
@@ -18,45 +20,87 @@ pub(super) fn stdin_rank(settings: &Settings, placement: &Placement) -> Result<(
     }
 }
 
-pub(super) fn hosts(settings: &Settings, nodes: &[Reached]) -> Result<(), DriveError> {
-    let without = named(nodes, |node| !node.survey.directory_exists);
-    if let Some(hosts) = without {
-        let directory = settings.directory.display().to_string();
-        return Err(DriveError::NoDirectory { hosts, directory });
+pub(super) fn hosts(
+    settings: &Settings,
+    placement: &Placement,
+    nodes: &[Reached],
+) -> Result<(), DriveError> {
+    for (index, program) in settings.programs.iter().enumerate() {
+        let runs_on = |node: &Node| {
+            let ranks = node.ranks.iter();
+            let mut programs = ranks.map(|&rank| placement.ranks[rank as usize].program);
+            programs.any(|program| program as usize == index)
+        };
+        let here: Vec<Found<'_>> = placement
+            .nodes
+            .iter()
+            .zip(nodes)
+            .filter(|(node, _)| runs_on(node))
+            .map(|(_, node)| (node.name.as_str(), node.found(index)))
+            .collect();
+        directory(settings, program, &here)?;
+        interpreter(program, &here)?;
     }
+    let overlays = settings.programs.iter().map(|program| &program.overlay);
+    let mut dropped =
+        overlays.filter_map(|overlay| dropped_names(overlay, |reason| reason == DropReason::Local));
     if nodes.iter().any(|node| !node.local)
-        && let Some(names) = dropped_names(&settings.overlay, |reason| reason == DropReason::Local)
+        && let Some(names) = dropped.next()
     {
         say(&format!(
             "not passed to other hosts: {names}\nhint: -x NAME passes it"
         ));
     }
-    if let Program::Python { named: wanted, .. } = &settings.program {
-        if let Some(hosts) = named(nodes, |node| node.survey.python.is_empty()) {
-            let python = wanted.clone().unwrap_or_else(|| "python3".to_owned());
-            return Err(DriveError::NoPython { hosts, python });
-        }
-        if let Some(wanted) = wanted.as_deref().filter(|path| path.starts_with('/'))
-            && let Some(hosts) = named(nodes, |node| node.survey.python != wanted)
-        {
-            return Err(DriveError::NoPython {
-                hosts,
-                python: wanted.to_owned(),
-            });
-        }
-        warn_of_versions(nodes);
+    Ok(())
+}
+
+/// A host's name, and what it has of a program.
+type Found<'a> = (&'a str, v1::ProgramFound);
+
+/// The user's own is there or refused; `--wdir` is made, and that is said.
+fn directory(
+    settings: &Settings,
+    program: &ProgramSettings,
+    here: &[Found<'_>],
+) -> Result<(), DriveError> {
+    let Some(hosts) = named(here, |found| !found.directory_exists) else {
+        return Ok(());
+    };
+    let directory = program.directory.display().to_string();
+    if !program.create_directory {
+        return Err(DriveError::NoDirectory { hosts, directory });
     }
+    let will = if settings.dry_run { "would be" } else { "is" };
+    say(&format!("{hosts}: directory {directory} {will} created"));
+    Ok(())
+}
+
+fn interpreter(program: &ProgramSettings, here: &[Found<'_>]) -> Result<(), DriveError> {
+    let Program::Python { named: wanted, .. } = &program.program else {
+        return Ok(());
+    };
+    if let Some(hosts) = named(here, |found| found.python.is_empty()) {
+        let python = wanted.clone().unwrap_or_else(|| "python3".to_owned());
+        return Err(DriveError::NoPython { hosts, python });
+    }
+    if let Some(wanted) = wanted.as_deref().filter(|path| path.starts_with('/'))
+        && let Some(hosts) = named(here, |found| found.python != wanted)
+    {
+        let python = wanted.to_owned();
+        return Err(DriveError::NoPython { hosts, python });
+    }
+    warn_of_versions(here);
     Ok(())
 }
 
 /// Hosts shown when many are concerned.
 const SHOWN_MAX: usize = 8;
 
-fn named(nodes: &[Reached], concerned: impl Fn(&Reached) -> bool) -> Option<String> {
-    let names: Vec<&str> = nodes
+fn named(here: &[Found<'_>], concerned: impl Fn(&v1::ProgramFound) -> bool) -> Option<String> {
+    let names: Vec<&str> = here
         .iter()
-        .filter(|node| concerned(node))
-        .map(|node| node.name.as_str())
+        .filter(|(_, found)| concerned(found))
+        .map(|(name, _)| *name)
         .collect();
     match names.len() {
         0 => None,
@@ -70,20 +114,15 @@ fn named(nodes: &[Reached], concerned: impl Fn(&Reached) -> bool) -> Option<Stri
 }
 
 /// Pickles and numerics may differ between versions; some jobs don't mind.
-fn warn_of_versions(nodes: &[Reached]) {
-    let first = &nodes[0];
-    let other = nodes
-        .iter()
-        .find(|node| node.survey.python_version != first.survey.python_version);
-    if let Some(other) = other {
+fn warn_of_versions(here: &[Found<'_>]) {
+    let Some((first_name, first)) = here.first() else {
+        return;
+    };
+    let differs = |(_, found): &&Found<'_>| found.python_version != first.python_version;
+    if let Some((name, other)) = here.iter().find(differs) {
         say(&format!(
-            "warning: Python {} ({}) on {}, but {} ({}) on {}",
-            first.survey.python_version,
-            first.survey.python,
-            first.name,
-            other.survey.python_version,
-            other.survey.python,
-            other.name
+            "warning: Python {} ({}) on {first_name}, but {} ({}) on {name}",
+            first.python_version, first.python, other.python_version, other.python,
         ));
     }
 }

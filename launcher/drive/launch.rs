@@ -12,7 +12,7 @@ use super::Plan;
 use super::bundle::Bundle;
 use super::reach::Reached;
 use crate::program::Program;
-use crate::settings::Settings;
+use crate::settings::{ProgramSettings, Settings};
 
 /// What may be under way of all ranks together; each stream gets its part, within bounds.
 const CREDIT_TOTAL_BYTES: u64 = 256 << 20;
@@ -34,23 +34,13 @@ pub(super) fn message(
 ) -> v1::Launch {
     let places = &plan.placement.nodes[node_rank];
     let world = plan.placement.ranks.len();
-    let mut environment = settings.overlay.variables.clone();
-    if let Some(bundle) = bundle.filter(|_| node.local) {
-        offer_module(&mut environment, bundle);
-    }
+    let programs = settings.programs.iter().enumerate();
+    let programs = programs.map(|(index, program)| program_spec(index, program, node, bundle));
     v1::Launch {
         job_id: plan.identity.id.to_vec().into(),
         secret: plan.identity.secret.to_vec().into(),
         world_size: u32::try_from(world).expect("placement bounds the ranks"),
-        argv: settings
-            .program
-            .argv()
-            .iter()
-            .map(|word| word.as_bytes().to_vec().into())
-            .collect(),
-        directory: settings.directory.as_os_str().as_bytes().to_vec().into(),
-        clear_environment: settings.overlay.clear,
-        environment: environment.into_iter().map(variable).collect(),
+        programs: programs.collect(),
         ranks: places
             .ranks
             .iter()
@@ -63,7 +53,27 @@ pub(super) fn message(
         output_credit: credit(world),
         bundle: !node.local && !node.survey.bundle_path.is_empty(),
         host: node.name.clone(),
-        python: python(settings, node),
+    }
+}
+
+fn program_spec(
+    index: usize,
+    program: &ProgramSettings,
+    node: &Reached,
+    bundle: Option<&Bundle>,
+) -> v1::Program {
+    let mut environment = program.overlay.variables.clone();
+    if let Some(bundle) = bundle.filter(|_| node.local) {
+        offer_module(&mut environment, bundle);
+    }
+    let argv = program.program.argv().iter();
+    v1::Program {
+        argv: argv.map(|word| word.as_bytes().to_vec().into()).collect(),
+        directory: program.directory.as_os_str().as_bytes().to_vec().into(),
+        create_directory: program.create_directory,
+        clear_environment: program.overlay.clear,
+        environment: environment.into_iter().map(variable).collect(),
+        python: python(&program.program, &node.found(index).python),
     }
 }
 
@@ -74,9 +84,11 @@ pub(super) fn milliseconds(duration: Duration) -> u32 {
 fn rank_spec(settings: &Settings, plan: &Plan, rank: u32) -> v1::RankSpec {
     let master = plan.master.as_ref().expect("chosen before the launch");
     let variables = environment::rank_variables(&plan.placement, rank, master, &plan.identity.id);
+    let place = plan.placement.ranks[rank as usize];
     v1::RankSpec {
         rank,
-        local_rank: plan.placement.ranks[rank as usize].local_rank,
+        local_rank: place.local_rank,
+        program: place.program,
         environment: variables
             .into_iter()
             .map(|(name, value)| variable((name.into_bytes(), value.into_bytes())))
@@ -106,14 +118,14 @@ fn offer_module(environment: &mut Vec<Variable>, bundle: &Bundle) {
     }
 }
 
-fn python(settings: &Settings, node: &Reached) -> Option<v1::PythonProgram> {
-    let Program::Python { named, .. } = &settings.program else {
+fn python(program: &Program, found: &str) -> Option<v1::PythonProgram> {
+    let Program::Python { named, .. } = program else {
         return None;
     };
     // What the survey found is what is run; the name as typed where the agent searches PATH.
     let interpreter = match named {
         Some(named) => named.clone(),
-        None => node.survey.python.clone(),
+        None => found.to_owned(),
     };
     Some(v1::PythonProgram {
         interpreter,

@@ -67,10 +67,7 @@ async fn drive(settings: Settings, start: Instant) -> Result<u8, DriveError> {
         .iter()
         .all(|host| host.slots.known().is_some());
     let early = if known {
-        Some(place(
-            &allocation,
-            std::slice::from_ref(&settings.placement),
-        )?)
+        Some(place(&allocation, &settings.placements)?)
     } else {
         None
     };
@@ -94,7 +91,7 @@ async fn drive(settings: Settings, start: Instant) -> Result<u8, DriveError> {
     }
     let placement = match early {
         Some(placement) => placement,
-        None => place(&allocation, std::slice::from_ref(&settings.placement))?,
+        None => place(&allocation, &settings.placements)?,
     };
     info!(
         ranks = placement.ranks.len(),
@@ -103,7 +100,7 @@ async fn drive(settings: Settings, start: Instant) -> Result<u8, DriveError> {
     );
     let mut nodes = nodes(reached, &placement);
     check::stdin_rank(&settings, &placement)?;
-    check::hosts(&settings, &nodes)?;
+    check::hosts(&settings, &placement, &nodes)?;
     if settings.dry_run {
         let plan = Plan {
             identity,

@@ -20,7 +20,7 @@ use tracing::{debug, info};
 
 use super::DriveError;
 use super::bundle::Bundle;
-use crate::settings::Settings;
+use crate::settings::{ProgramSettings, Settings};
 use crate::talk::say;
 
 /// A host with an agent that has answered.
@@ -39,6 +39,13 @@ pub(super) struct Reached {
     pub(super) diagnostics: mpsc::Receiver<String>,
 }
 
+impl Reached {
+    /// What the host has of program `index`.
+    pub(super) fn found(&self, index: usize) -> v1::ProgramFound {
+        self.survey.programs.get(index).cloned().unwrap_or_default()
+    }
+}
+
 /// Reaches the hosts `wanted` of the allocation; the answer is in their order.
 pub(super) async fn reach(
     settings: &Settings,
@@ -51,8 +58,7 @@ pub(super) async fn reach(
         .map(|&host| target(&allocation.hosts[host].host));
     let survey = v1::SurveyRequest {
         bundle_id: bundle.map(|bundle| bundle.id.clone()).unwrap_or_default(),
-        python: settings.program.interpreter(),
-        directory: settings.directory.as_os_str().as_bytes().to_vec().into(),
+        programs: settings.programs.iter().map(asked).collect(),
     };
     let start = Instant::now();
     let mut connections = Box::pin(connect_all(
@@ -112,6 +118,13 @@ fn target(host: &Host) -> HostTarget {
         name: host.name.clone(),
         user: host.user.clone(),
         port: host.port,
+    }
+}
+
+fn asked(program: &ProgramSettings) -> v1::ProgramAsked {
+    v1::ProgramAsked {
+        python: program.program.interpreter(),
+        directory: program.directory.as_os_str().as_bytes().to_vec().into(),
     }
 }
 

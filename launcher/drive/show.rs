@@ -6,7 +6,7 @@ use rlaunch_plan::environment::{self, Master};
 use rlaunch_plan::map::{Map, ProgramShown, RankShown, Shown};
 
 use super::{DriveError, Plan};
-use crate::settings::Settings;
+use crate::settings::{ProgramSettings, Settings};
 
 /// What stands for a value that is not known before the job is started.
 const LATER: &str = "(chosen at launch)";
@@ -43,10 +43,22 @@ fn make(settings: &Settings, plan: &Plan) -> Map {
             true => format!("[{}]:{}", master.address, master.port),
             false => format!("{}:{}", master.address, master.port),
         });
-    let overlay = &settings.overlay;
-    let program = ProgramShown {
-        command: settings.program.shown(),
-        directory: settings.directory.display().to_string(),
+    let ranks = (0..).zip(&plan.placement.ranks);
+    Map::new(
+        plan.identity.short(),
+        master,
+        &plan.allocation,
+        &plan.placement,
+        settings.programs.iter().map(program_shown).collect(),
+        ranks.map(|(rank, _)| rank_shown(plan, rank)).collect(),
+    )
+}
+
+fn program_shown(program: &ProgramSettings) -> ProgramShown {
+    let overlay = &program.overlay;
+    ProgramShown {
+        command: program.program.shown(),
+        directory: program.directory.display().to_string(),
         login_environment: !overlay.clear,
         environment: shown(&overlay.variables),
         not_passed: overlay
@@ -54,16 +66,7 @@ fn make(settings: &Settings, plan: &Plan) -> Map {
             .iter()
             .map(|dropped| dropped.name.clone())
             .collect(),
-    };
-    let ranks = (0..).zip(&plan.placement.ranks);
-    Map::new(
-        plan.identity.short(),
-        master,
-        &plan.allocation,
-        &plan.placement,
-        vec![program],
-        ranks.map(|(rank, _)| rank_shown(plan, rank)).collect(),
-    )
+    }
 }
 
 fn rank_shown(plan: &Plan, rank: u32) -> RankShown {

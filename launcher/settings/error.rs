@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use rlaunch_plan::allocation::AllocationError;
 use rlaunch_plan::environment::ExportError;
 use rlaunch_plan::hostfile::HostfileError;
-use rlaunch_plan::placement::PlacementError;
+use rlaunch_plan::placement::{PlacementError, PolicyError};
 
 /// Exit code 2, before any host is contacted.
 #[derive(Debug, thiserror::Error)]
@@ -23,7 +23,12 @@ pub enum SettingsError {
     #[error(transparent)]
     Placement(#[from] PlacementError),
     #[error(transparent)]
+    Policy(#[from] PolicyError),
+    #[error(transparent)]
     Export(#[from] ExportError),
+    /// Of a job of several programs: which one it is about.
+    #[error("{program}: {error}")]
+    InProgram { program: String, error: Box<Self> },
     #[error("{option} {value}: {problem}")]
     Value {
         option: &'static str,

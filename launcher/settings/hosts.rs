@@ -8,23 +8,77 @@ use rlaunch_plan::placement::PlacementRequest;
 use rlaunch_wire::limits::HOSTFILE_MAX_BYTES;
 
 use super::SettingsError;
+use super::programs::label;
 use super::value::whole;
 use crate::cli::Options;
 use crate::config::Config;
 
-pub(super) fn placement(options: &Options) -> Result<PlacementRequest, SettingsError> {
-    Ok(PlacementRequest {
-        ranks: whole("-np", options.hosts.np.as_deref())?,
-        per_host: whole(
-            "--nproc-per-node",
-            per_node(options.hosts.nproc_per_node.as_deref()),
-        )?,
-        oversubscribe: options.hosts.oversubscribe,
-        ..PlacementRequest::default()
-    })
+/// The hosts of the job; and those of each program that has its own, in `placements`.
+pub(super) fn allocate(
+    programs: &[&Options],
+    config: &Config,
+    placements: &mut [PlacementRequest],
+) -> Result<Allocation, SettingsError> {
+    let (first, others) = programs.split_first().expect("a job has a program");
+    let names_hosts = |options: &&&Options| !options.hosts.host.is_empty();
+    let own_file = |options: &&&Options| options.hosts.hostfile.is_some();
+    let mut allocation = if others.is_empty()
+        || !(programs.iter().any(|it| names_hosts(&it)) || others.iter().any(|it| own_file(&it)))
+    {
+        of_all(first, config)?
+    } else {
+        of_each(programs, placements)?
+    };
+    limit(first, &mut allocation)?;
+    for choices in placements.iter_mut().filter_map(|it| it.hosts.as_mut()) {
+        choices.retain(|choice| choice.host < allocation.hosts.len());
+    }
+    Ok(allocation)
 }
 
-pub(super) fn allocate(options: &Options, config: &Config) -> Result<Allocation, SettingsError> {
+/// Programs that share the hostfile of the first, if there is one, and take of it or beside it what
+/// they name.
+fn of_each(
+    programs: &[&Options],
+    placements: &mut [PlacementRequest],
+) -> Result<Allocation, SettingsError> {
+    let file = programs[0].hosts.hostfile.as_deref();
+    let file = file.map(read_hostfile).transpose()?;
+    let mut job = match &file {
+        Some(file) => Allocation::from_hostfile(file),
+        None => Allocation { hosts: Vec::new() },
+    };
+    let fixed = job.hosts.len();
+    for (number, (options, placement)) in programs.iter().zip(placements).enumerate() {
+        let named = |error| SettingsError::InProgram {
+            program: label(number, options),
+            error: Box::new(error),
+        };
+        let own = own_hosts(options, file.as_ref(), number > 0).map_err(named)?;
+        placement.hosts = own.map(|own| job.join(fixed, own));
+    }
+    Ok(job)
+}
+
+/// What one of several programs names; none: it may use all hosts of the job.
+fn own_hosts(
+    options: &Options,
+    of_the_job: Option<&hostfile::Hostfile>,
+    may_have_file: bool,
+) -> Result<Option<Allocation>, SettingsError> {
+    let own = options.hosts.hostfile.as_deref().filter(|_| may_have_file);
+    let own = own.map(read_hostfile).transpose()?;
+    if options.hosts.host.is_empty() {
+        return Ok(own.as_ref().map(Allocation::from_hostfile));
+    }
+    let list = allocation::parse_host_list(&options.hosts.host.join(","))?;
+    match own.as_ref().or(of_the_job) {
+        Some(file) => Ok(Some(Allocation::select(file, &list)?)),
+        None => Ok(Some(Allocation::from_list(&list))),
+    }
+}
+
+fn of_all(options: &Options, config: &Config) -> Result<Allocation, SettingsError> {
     let list = options.hosts.host.join(",");
     let typed = options.hosts.hostfile.as_deref();
     // A default hostfile must not limit what -H may name.
@@ -32,17 +86,23 @@ pub(super) fn allocate(options: &Options, config: &Config) -> Result<Allocation,
         .hostfile
         .as_deref()
         .filter(|_| options.hosts.host.is_empty());
-    let mut allocation = match (
-        typed.or(from_config),
-        list.is_empty() && options.hosts.host.is_empty(),
-    ) {
-        (Some(path), true) => Allocation::from_hostfile(&read_hostfile(path)?),
-        (Some(path), false) => {
-            Allocation::select(&read_hostfile(path)?, &allocation::parse_host_list(&list)?)?
-        }
-        (None, false) => Allocation::from_list(&allocation::parse_host_list(&list)?),
-        (None, true) => Allocation::local("localhost"),
-    };
+    Ok(
+        match (
+            typed.or(from_config),
+            list.is_empty() && options.hosts.host.is_empty(),
+        ) {
+            (Some(path), true) => Allocation::from_hostfile(&read_hostfile(path)?),
+            (Some(path), false) => {
+                Allocation::select(&read_hostfile(path)?, &allocation::parse_host_list(&list)?)?
+            }
+            (None, false) => Allocation::from_list(&allocation::parse_host_list(&list)?),
+            (None, true) => Allocation::local("localhost"),
+        },
+    )
+}
+
+/// `--nnodes`
+fn limit(options: &Options, allocation: &mut Allocation) -> Result<(), SettingsError> {
     if let Some(wanted) = whole("--nnodes", options.hosts.nnodes.as_deref())? {
         let (wanted, available) = (wanted as usize, allocation.hosts.len());
         if wanted == 0 {
@@ -58,7 +118,7 @@ pub(super) fn allocate(options: &Options, config: &Config) -> Result<Allocation,
         }
         allocation.hosts.truncate(wanted);
     }
-    Ok(allocation)
+    Ok(())
 }
 
 fn read_hostfile(path: &Path) -> Result<hostfile::Hostfile, SettingsError> {
@@ -73,9 +133,4 @@ fn read_hostfile(path: &Path) -> Result<hostfile::Hostfile, SettingsError> {
         .and_then(|file| file.take(HOSTFILE_MAX_BYTES + 1).read_to_end(&mut bytes))
         .map_err(unreadable)?;
     Ok(hostfile::parse(&path.to_string_lossy(), &bytes)?)
-}
-
-/// torchrun's words for "as many as the host has".
-fn per_node(text: Option<&str>) -> Option<&str> {
-    text.filter(|text| !["auto", "gpu", "cpu"].contains(text))
 }

@@ -9,6 +9,7 @@ mod environment;
 mod error;
 mod hosts;
 mod limits;
+mod programs;
 mod remote;
 mod rendezvous;
 mod streams;
@@ -16,10 +17,7 @@ mod streams;
 mod tests;
 mod value;
 
-use std::path::PathBuf;
-
 use rlaunch_plan::allocation::Allocation;
-use rlaunch_plan::environment::Overlay;
 use rlaunch_plan::placement::{PlacementRequest, check_before_survey};
 use rlaunch_remote::RemoteOptions;
 
@@ -30,6 +28,7 @@ pub use crate::program::Program;
 pub(crate) use environment::dropped_names;
 pub use error::SettingsError;
 pub use limits::Limits;
+pub use programs::ProgramSettings;
 pub use rendezvous::Rendezvous;
 pub use streams::Streams;
 
@@ -37,12 +36,10 @@ pub use streams::Streams;
 #[derive(Debug)]
 pub struct Settings {
     pub allocation: Allocation,
-    pub placement: PlacementRequest,
-    pub program: Program,
-    /// The launcher's environment as the hosts get it.
-    pub overlay: Overlay,
-    /// Absolute.
-    pub directory: PathBuf,
+    /// Of each program.
+    pub placements: Vec<PlacementRequest>,
+    /// At least one.
+    pub programs: Vec<ProgramSettings>,
     pub streams: Streams,
     pub limits: Limits,
     pub remote: RemoteOptions,
@@ -58,34 +55,39 @@ pub fn resolve(
     config: Config,
     notes: &mut Vec<String>,
 ) -> Result<Settings, SettingsError> {
-    let name = options
-        .program
-        .module
-        .as_ref()
-        .or(options.program.command.first());
-    if name.is_some_and(|name| name.is_empty()) {
-        return Err(SettingsError::NoProgram);
+    let typed: Vec<&Options> = std::iter::once(&options).chain(&options.others).collect();
+    let mut programs = Vec::with_capacity(typed.len());
+    let mut placements = Vec::with_capacity(typed.len());
+    for (number, own) in typed.iter().enumerate() {
+        let both = programs::program(own, &config, notes).and_then(|program| {
+            let placement = programs::placement(own, options.hosts.oversubscribe)?;
+            Ok((program, placement))
+        });
+        let label = (typed.len() > 1).then(|| programs::label(number, own));
+        let (program, placement) = both.map_err(|error| match &label {
+            Some(program) => SettingsError::InProgram {
+                program: program.clone(),
+                error: Box::new(error),
+            },
+            None => error,
+        })?;
+        programs.push(program);
+        placements.push(PlacementRequest { label, ..placement });
     }
-    let placement = hosts::placement(&options)?;
-    let mut allocation = hosts::allocate(&options, &config)?;
+    let mut allocation = hosts::allocate(&typed, &config, &mut placements)?;
     remote::add_port(&options, &config, &mut allocation)?;
-    check_before_survey(&allocation, std::slice::from_ref(&placement))?;
+    check_before_survey(&allocation, &placements)?;
+    let ranks = placements.iter().map(|it| it.ranks).sum::<Option<u32>>();
     Ok(Settings {
-        streams: streams::streams(&options, &config, placement.ranks)?,
+        streams: streams::streams(&options, &config, ranks)?,
         limits: limits::limits(&options, &config)?,
         rendezvous: rendezvous::rendezvous(&options)?,
         remote: remote::remote(&options, &config),
-        overlay: environment::overlay(&options, notes)?,
-        directory: directory::directory(options.program.wdir.as_deref())?,
         display_map: options.look.display_map,
         dry_run: options.look.dry_run,
         json: options.look.json,
-        program: Program::new(
-            options.program.module,
-            options.program.command,
-            options.program.python.or(config.python),
-        ),
         allocation,
-        placement,
+        placements,
+        programs,
     })
 }

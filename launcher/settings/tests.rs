@@ -60,7 +60,7 @@ fn defaults_and_values() {
         (settings.limits.timeout, settings.streams.stdin_rank),
         (None, None)
     );
-    assert!(settings.directory.is_absolute() && settings.rendezvous.hold_port);
+    assert!(settings.programs[0].directory.is_absolute() && settings.rendezvous.hold_port);
     let (settings, _) = resolve_line(
         "-np 2 --timeout 1.5 --kill-after 500ms --stdin 1 --wdir sub --master-addr [::1] p a",
     )
@@ -68,7 +68,10 @@ fn defaults_and_values() {
     assert_eq!(settings.limits.timeout, Some(Duration::from_millis(1500)));
     assert_eq!(settings.limits.kill_after, Duration::from_millis(500));
     assert_eq!(settings.streams.stdin_rank, Some(1));
-    assert!(settings.directory.ends_with("sub") && settings.directory.is_absolute());
+    assert!(
+        settings.programs[0].directory.ends_with("sub")
+            && settings.programs[0].directory.is_absolute()
+    );
     assert_eq!(
         settings.rendezvous.master_address,
         Some("::1".parse().unwrap())

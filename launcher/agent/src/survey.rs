@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use nix::sys::utsname::uname;
 use nix::unistd::getuid;
-use rlaunch_control::v1::{Interface, SurveyReply, SurveyRequest};
+use rlaunch_control::v1::{Interface, ProgramAsked, ProgramFound, SurveyReply, SurveyRequest};
 use tonic::Status;
 
 use crate::job::PATH_DEFAULT;
@@ -22,8 +22,10 @@ pub(crate) async fn answer(request: SurveyRequest) -> Result<SurveyReply, Status
     let machine = rlaunch_topo::this_machine();
     let system = uname().map_err(io::Error::from)?;
     let text = |text: &OsStr| text.to_string_lossy().into_owned();
-    let (python, python_version) = python(&request.python).await;
-    let directory = Path::new(OsStr::from_bytes(&request.directory));
+    let mut programs = Vec::with_capacity(request.programs.len());
+    for asked in &request.programs {
+        programs.push(found(asked).await);
+    }
     Ok(SurveyReply {
         hostname: text(system.nodename()),
         boot_id: boot_id(),
@@ -35,15 +37,22 @@ pub(crate) async fn answer(request: SurveyRequest) -> Result<SurveyReply, Status
         interfaces: machine.interfaces.into_iter().map(interface).collect(),
         host_time_us: clock::now_us(),
         bundle_path: path_text(cache::find(&request.bundle_id)),
-        python: path_text(python),
-        python_version,
-        directory_exists: directory.is_dir(),
+        programs,
         home: cache::home()
             .unwrap_or_default()
             .into_os_string()
             .into_encoded_bytes()
             .into(),
     })
+}
+
+async fn found(asked: &ProgramAsked) -> ProgramFound {
+    let (python, python_version) = python(&asked.python).await;
+    ProgramFound {
+        python: path_text(python),
+        python_version,
+        directory_exists: Path::new(OsStr::from_bytes(&asked.directory)).is_dir(),
+    }
 }
 
 fn interface(found: rlaunch_topo::Interface) -> Interface {

@@ -77,7 +77,7 @@ async fn what_cannot_start_is_named_with_its_reason() {
         ("program", nix::libc::EACCES)
     );
     let mut absent = launch(2, &["true"]);
-    absent.directory = "/no/such/place".into();
+    absent.programs[0].directory = "/no/such/place".into();
     let failed = failure(&run(absent).await);
     assert_eq!(
         (failed.what.as_str(), failed.errno),
@@ -85,7 +85,7 @@ async fn what_cannot_start_is_named_with_its_reason() {
     );
     assert_eq!(failed.path, "/no/such/place".as_bytes());
     let mut python = launch(1, &["-c", "pass"]);
-    python.python = Some(PythonProgram {
+    python.programs[0].python = Some(PythonProgram {
         interpreter: "/no/python".to_owned(),
         required: true,
     });
@@ -99,7 +99,7 @@ async fn what_cannot_start_is_named_with_its_reason() {
 #[tokio::test]
 async fn an_absent_script_is_told_by_us_and_not_by_python() {
     let mut script = launch(1, &["no-such.py"]);
-    script.python = Some(PythonProgram::default());
+    script.programs[0].python = Some(PythonProgram::default());
     let failed = failure(&run(script).await);
     assert_eq!(
         (failed.what.as_str(), failed.errno),
@@ -117,7 +117,7 @@ async fn a_program_with_a_slash_is_found_from_the_ranks_directory() {
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(&script, mode).unwrap();
     let mut launch = launch(1, &["./script", "a b"]);
-    launch.directory = folder.path().as_os_str().as_encoded_bytes().to_vec().into();
+    launch.programs[0].directory = folder.path().as_os_str().as_encoded_bytes().to_vec().into();
     let job = run(launch).await;
     let path = folder.path().canonicalize().unwrap();
     assert_eq!(job.stdout(), format!("here a b\n{}\n", path.display()));
@@ -147,11 +147,13 @@ async fn arguments_and_environment_travel_byte_for_byte() {
         name: name.to_owned().into(),
         value: value.into(),
     };
-    launch.environment.push(variable("ODD", value.clone()));
-    launch
+    launch.programs[0]
+        .environment
+        .push(variable("ODD", value.clone()));
+    launch.programs[0]
         .environment
         .push(variable("BASH_FUNC_f%%", b"() { echo x; }".to_vec()));
-    launch
+    launch.programs[0]
         .environment
         .push(variable("LARGE", vec![b'x'; 120_000]));
     let job = run(launch).await;
@@ -168,7 +170,7 @@ async fn arguments_and_environment_travel_byte_for_byte() {
 #[tokio::test]
 async fn env_none_starts_from_nothing() {
     let mut launch = launch(1, &["env"]);
-    launch.clear_environment = true;
+    launch.programs[0].clear_environment = true;
     let job = run(launch).await;
     let text = job.stdout();
     let mut names: Vec<&str> = text
@@ -415,7 +417,7 @@ async fn python_is_found_and_unbuffered() {
             "x y",
         ],
     );
-    launch.python = Some(PythonProgram {
+    launch.programs[0].python = Some(PythonProgram {
         interpreter: "/no/python".to_owned(),
         required: false,
     });

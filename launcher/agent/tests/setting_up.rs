@@ -11,7 +11,9 @@ use std::time::Instant;
 use common::{Agent, launch, sh};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use rlaunch_control::v1::{InstallChunk, OpenMasterRequest, ProveMasterRequest, SurveyRequest};
+use rlaunch_control::v1::{
+    InstallChunk, OpenMasterRequest, ProgramAsked, ProveMasterRequest, SurveyRequest,
+};
 use tonic::Code;
 
 #[tokio::test]
@@ -20,8 +22,10 @@ async fn a_survey_says_what_the_machine_is() {
     let folder = tempfile::tempdir().unwrap();
     let request = SurveyRequest {
         bundle_id: "no-such-bundle".to_owned(),
-        python: "/no/such/python3.99".to_owned(),
-        directory: folder.path().as_os_str().as_encoded_bytes().to_vec().into(),
+        programs: vec![ProgramAsked {
+            python: "/no/such/python3.99".to_owned(),
+            directory: folder.path().as_os_str().as_encoded_bytes().to_vec().into(),
+        }],
     };
     let reply = agent
         .client
@@ -33,8 +37,10 @@ async fn a_survey_says_what_the_machine_is() {
         reply.hostname,
         nix::unistd::gethostname().unwrap().to_string_lossy()
     );
-    assert!(reply.directory_exists && reply.usable_cores >= 1 && reply.bundle_path.is_empty());
-    assert!(reply.python.ends_with("python3"), "{}", reply.python);
+    assert!(reply.usable_cores >= 1 && reply.bundle_path.is_empty());
+    let found = &reply.programs[0];
+    assert!(found.directory_exists);
+    assert!(found.python.ends_with("python3"), "{}", found.python);
     let run = std::process::Command::new("python3")
         .args([
             "-c",
@@ -42,7 +48,7 @@ async fn a_survey_says_what_the_machine_is() {
         ])
         .output()
         .unwrap();
-    assert_eq!(reply.python_version.as_bytes(), run.stdout);
+    assert_eq!(found.python_version.as_bytes(), run.stdout);
     let loopback = reply
         .interfaces
         .iter()
@@ -54,7 +60,7 @@ async fn a_survey_says_what_the_machine_is() {
     );
     std::fs::remove_dir(folder.path()).unwrap();
     let reply = agent.client.survey(request).await.unwrap().into_inner();
-    assert!(!reply.directory_exists);
+    assert!(!reply.programs[0].directory_exists);
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ mod hosts;
 mod limits;
 mod look;
 mod output;
+mod place;
 mod program;
 mod reach;
 mod rendezvous;
@@ -17,6 +18,7 @@ pub use hosts::HostOptions;
 pub use limits::{AfterFailure, LimitOptions};
 pub use look::LookOptions;
 pub use output::OutputOptions;
+pub use place::PlaceOptions;
 pub use program::{Inherit, ProgramOptions};
 pub use reach::ReachOptions;
 pub use rendezvous::RendezvousOptions;
@@ -26,7 +28,7 @@ pub use rendezvous::RendezvousOptions;
 #[command(
     name = "rlaunch",
     version,
-    override_usage = "rlaunch [options] PROGRAM [args]\n       rlaunch [options] -m MODULE [args]",
+    override_usage = "rlaunch [options] PROGRAM [args]\n       rlaunch [options] -m MODULE [args]\n       rlaunch [options] PROGRAM [args] : [options] PROGRAM [args] : …",
     after_help = EXAMPLES,
     disable_help_subcommand = true,
     max_term_width = 100,
@@ -35,6 +37,8 @@ pub use rendezvous::RendezvousOptions;
 pub struct Options {
     #[command(flatten)]
     pub hosts: HostOptions,
+    #[command(flatten)]
+    pub place: PlaceOptions,
     #[command(flatten)]
     pub program: ProgramOptions,
     #[command(flatten)]
@@ -47,15 +51,37 @@ pub struct Options {
     pub reach: ReachOptions,
     #[command(flatten)]
     pub rendezvous: RendezvousOptions,
+
+    /// The job's other programs, each with the options of [`OF_A_PROGRAM`] that stand before it.
+    #[arg(skip)]
+    pub others: Vec<Options>,
 }
+
+/// Options that each of several programs (`a : b`) has for itself; all others are the job's.
+pub(super) const OF_A_PROGRAM: [&str; 12] = [
+    "np",
+    "hostfile",
+    "host",
+    "nproc_per_node",
+    "map_by",
+    "rank_by",
+    "module",
+    "python",
+    "wdir",
+    "export",
+    "env",
+    "command",
+];
 
 const EXAMPLES: &str = "\
 Examples:
   rlaunch -np 4 train.py --lr 0.1            four ranks here
   rlaunch -np 8 -hostfile hosts train.py     over ssh; nothing is installed on the hosts
   rlaunch -H a:4,b:4 -m package.train        a Python module, 4 ranks on each host
+  rlaunch -np 1 server : -np 4 -x A=1 work   two programs, one job
 
 Long options take one dash or two. Words of mpirun, torchrun and Hydra are understood or noted.
-Options end at PROGRAM. Exit code: that of the first rank that failed (128+signal), 124 after
+Options end at PROGRAM; a lone `:` begins another one, with its own -np, hosts, mapping, -x, --env,
+--wdir and --python (after `-- PROGRAM` it is an argument). Exit code: that of the first rank that failed (128+signal), 124 after
 --timeout, 2 for a mistake on the command line, 125 if the job could not be started.
 Defaults can stand in ~/.config/rlaunch/config.toml.";

@@ -19,6 +19,7 @@ use crate::details::HostDetails;
 use crate::hostfile::Hostfile;
 
 mod error;
+mod join;
 mod list;
 
 pub use error::AllocationError;

@@ -14,7 +14,7 @@ use nix::pty::openpty;
 use nix::sys::termios::{LocalFlags, OutputFlags, SetArg, tcgetattr, tcsetattr};
 use nix::unistd::pipe2;
 use rlaunch_control::v1::from_agent::Message;
-use rlaunch_control::v1::{Launch, LaunchFailed, OutputStream, RankSpec};
+use rlaunch_control::v1::{Launch, LaunchFailed, OutputStream, Program, RankSpec};
 use rlaunch_wire::limits::OUTPUT_CREDIT_BYTES;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -64,21 +64,39 @@ impl Starter<'_> {
     pub(crate) async fn start_all(&mut self) -> Vec<(u32, RankIo)> {
         let launch = self.launch;
         let bundle = self.bundle.take();
-        let common = Common {
-            login: if launch.clear_environment {
-                Environment::new()
-            } else {
-                login()
-            },
-            launcher: &launch.environment,
-            bundle: bundle.as_deref(),
-            socket: self.socket,
-            directory: &launch.directory,
-        };
+        let login = login();
+        let ready: Vec<_> = launch
+            .programs
+            .iter()
+            .map(|program| {
+                let common = Common {
+                    login: if program.clear_environment {
+                        Environment::new()
+                    } else {
+                        login.clone()
+                    },
+                    launcher: &program.environment,
+                    bundle: bundle.as_deref(),
+                    socket: self.socket,
+                    directory: &program.directory,
+                };
+                (program, common, prepare_directory(program))
+            })
+            .collect();
         let mut started = Vec::new();
         for spec in &launch.ranks {
-            let environment = environment::of_rank(&common, &spec.environment);
-            match self.start(spec, environment).await {
+            let began = match ready.get(spec.program as usize) {
+                None => Err(failed(spec, "program", b"", libc::EINVAL)),
+                Some((program, _, Err(error))) => {
+                    let errno = error.raw_os_error().unwrap_or(libc::EIO);
+                    Err(failed(spec, "directory", &program.directory, errno))
+                }
+                Some((program, common, Ok(()))) => {
+                    let environment = environment::of_rank(common, &spec.environment);
+                    self.start(spec, program, environment).await
+                }
+            };
+            match began {
                 Ok(io) => started.push((spec.rank, io)),
                 Err(failed) => self.outgoing.control(Message::LaunchFailed(failed)),
             }
@@ -89,14 +107,13 @@ impl Starter<'_> {
     async fn start(
         &mut self,
         spec: &RankSpec,
+        program: &Program,
         environment: Environment,
     ) -> Result<RankIo, LaunchFailed> {
-        let plan = self.plan(spec, &environment)?;
-        let setup = |error: io::Error| LaunchFailed {
-            rank: spec.rank,
-            what: "fork".to_owned(),
-            path: plan.argv[0].clone().into(),
-            errno: error.raw_os_error().unwrap_or(libc::EIO),
+        let plan = self.plan(spec, program, &environment)?;
+        let setup = |error: io::Error| {
+            let errno = error.raw_os_error().unwrap_or(libc::EIO);
+            failed(spec, "fork", &plan.argv[0], errno)
         };
         let ends = Ends::open(self.launch.pty, self.launch.pty_echo, spec.stdin).map_err(setup)?;
         let terminal = self.launch.pty;
@@ -144,20 +161,20 @@ impl Starter<'_> {
         Ok(sender)
     }
 
-    fn plan(&self, spec: &RankSpec, environment: &Environment) -> Result<Plan, LaunchFailed> {
+    fn plan(
+        &self,
+        spec: &RankSpec,
+        ran: &Program,
+        environment: &Environment,
+    ) -> Result<Plan, LaunchFailed> {
         let path = environment
             .get(b"PATH".as_slice())
             .map_or(PATH_DEFAULT, Vec::as_slice);
-        let failed = |what: &str, path: &[u8]| LaunchFailed {
-            rank: spec.rank,
-            what: what.to_owned(),
-            path: path.to_vec().into(),
-            errno: libc::ENOENT,
-        };
-        let mut argv: Vec<Vec<u8>> = self.launch.argv.iter().map(|word| word.to_vec()).collect();
-        if let Some(python) = &self.launch.python {
-            if let Some(script) = self.absent_script(&argv) {
-                return Err(failed("program", script));
+        let absent = |what: &str, path: &[u8]| failed(spec, what, path, libc::ENOENT);
+        let mut argv: Vec<Vec<u8>> = ran.argv.iter().map(|word| word.to_vec()).collect();
+        if let Some(python) = &ran.python {
+            if let Some(script) = absent_script(&ran.directory, &argv) {
+                return Err(absent("program", script));
             }
             let found = program::python(&python.interpreter, python.required, path);
             let named = if python.interpreter.is_empty() {
@@ -165,33 +182,51 @@ impl Starter<'_> {
             } else {
                 &python.interpreter
             };
-            let found = found.ok_or_else(|| failed("interpreter", named.as_bytes()))?;
+            let found = found.ok_or_else(|| absent("interpreter", named.as_bytes()))?;
             argv.insert(0, found.into_os_string().into_encoded_bytes());
         }
         let Some(word) = argv.first() else {
-            return Err(failed("program", b""));
+            return Err(absent("program", b""));
         };
         Ok(Plan {
             candidates: program::candidates(word, path),
             argv,
             environment: environment::to_strings(environment),
-            directory: self.launch.directory.to_vec(),
+            directory: ran.directory.to_vec(),
             terminal: self.launch.pty,
             shares_session: self.launch.ranks.len() > usable_cores(),
         })
     }
+}
 
-    /// The script that Python would not find: told here, where the host and a remedy can be named.
-    /// An absent directory is the keeper's to tell.
-    fn absent_script<'a>(&self, argv: &'a [Vec<u8>]) -> Option<&'a [u8]> {
-        let script = argv.first().filter(|word| !word.starts_with(b"-"))?;
-        let directory = Path::new(OsStr::from_bytes(&self.launch.directory));
-        let path = directory.join(OsStr::from_bytes(script));
-        let absent = path
-            .metadata()
-            .is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
-        (absent && directory.is_dir()).then_some(script.as_slice())
+fn failed(spec: &RankSpec, what: &str, path: &[u8], errno: i32) -> LaunchFailed {
+    LaunchFailed {
+        rank: spec.rank,
+        what: what.to_owned(),
+        path: path.to_vec().into(),
+        errno,
     }
+}
+
+/// Makes the directory that the user asked for by name. One that is there already, or is not to
+/// be made, is the keeper's to enter, and to tell of.
+fn prepare_directory(program: &Program) -> io::Result<()> {
+    if !program.create_directory {
+        return Ok(());
+    }
+    std::fs::create_dir_all(Path::new(OsStr::from_bytes(&program.directory)))
+}
+
+/// The script that Python would not find: told here, where the host and a remedy can be named.
+/// An absent directory is the keeper's to tell.
+fn absent_script<'a>(directory: &[u8], argv: &'a [Vec<u8>]) -> Option<&'a [u8]> {
+    let script = argv.first().filter(|word| !word.starts_with(b"-"))?;
+    let directory = Path::new(OsStr::from_bytes(directory));
+    let path = directory.join(OsStr::from_bytes(script));
+    let absent = path
+        .metadata()
+        .is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    (absent && directory.is_dir()).then_some(script.as_slice())
 }
 
 fn login() -> Environment {

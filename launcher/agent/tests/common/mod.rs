@@ -18,7 +18,8 @@ use rlaunch_control::AgentClient;
 use rlaunch_control::v1::from_agent::Message;
 use rlaunch_control::v1::to_agent::Message as ToAgentMessage;
 use rlaunch_control::v1::{
-    Credit, EnvVar, Exited, FromAgent, Launch, OutputStream, RankSpec, Terminate, ToAgent, exited,
+    Credit, EnvVar, Exited, FromAgent, Launch, OutputStream, Program, RankSpec, Terminate, ToAgent,
+    exited,
 };
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
@@ -288,18 +289,21 @@ pub fn launch(ranks: u32, argv: &[&str]) -> Launch {
         job_id: vec![1; 16].into(),
         secret: vec![2; 32].into(),
         world_size: ranks,
-        argv: argv.iter().map(|word| (*word).to_owned().into()).collect(),
-        directory: std::env::temp_dir()
-            .into_os_string()
-            .into_encoded_bytes()
-            .into(),
-        environment: vec![variable(MARK, mark)],
+        programs: vec![Program {
+            argv: argv.iter().map(|word| (*word).to_owned().into()).collect(),
+            directory: std::env::temp_dir()
+                .into_os_string()
+                .into_encoded_bytes()
+                .into(),
+            environment: vec![variable(MARK, mark)],
+            ..Program::default()
+        }],
         ranks: (0..ranks)
             .map(|rank| RankSpec {
                 rank,
                 local_rank: rank,
                 environment: vec![variable("RANK", rank.to_string())],
-                stdin: false,
+                ..RankSpec::default()
             })
             .collect(),
         kill_after_ms: 10_000,
@@ -321,7 +325,7 @@ pub fn code(exited: &Exited) -> i32 {
 }
 
 fn mark_of(launch: &Launch) -> String {
-    let mark = launch
+    let mark = launch.programs[0]
         .environment
         .iter()
         .find(|variable| variable.name == MARK.as_bytes());
