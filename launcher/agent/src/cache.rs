@@ -19,6 +19,26 @@ pub(crate) fn is_id(id: &str) -> bool {
     !id.is_empty() && id.len() <= ID_MAX_CHARS && !id.starts_with('.') && id.bytes().all(allowed)
 }
 
+/// Whether this very executable, if it stands in a cache as `…/BUILD/rlaunch`, stands where nobody
+/// else can exchange it. The host's shell has seen that all of it is ours, and can't tell more
+/// without help.
+pub(crate) fn check_own_place(build: &str) -> io::Result<()> {
+    let executable = std::fs::read_link("/proc/self/exe")?;
+    let cached = executable.parent().and_then(Path::file_name);
+    if cached.is_none_or(|name| name != build) {
+        return Ok(());
+    }
+    for path in executable.ancestors().take(3) {
+        let data = path.metadata()?;
+        if data.uid() != getuid().as_raw() || data.mode() & 0o022 != 0 {
+            let path = path.display();
+            let reason = format!("{path}: others may write there, or it is theirs");
+            return Err(io::Error::other(reason));
+        }
+    }
+    Ok(())
+}
+
 /// The installed bundle of that id.
 pub(crate) fn find(id: &str) -> Option<PathBuf> {
     if !is_id(id) {

@@ -14,11 +14,12 @@ use nix::libc;
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::stat::{SFlag, fstat};
-use rlaunch_wire::handshake::greeting;
+use rlaunch_wire::handshake::{REFUSAL, greeting};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
+use crate::cache;
 use crate::keeper::{self, Inherited, KeeperEnd};
 use crate::service::AgentService;
 use crate::sys;
@@ -71,6 +72,9 @@ fn parse(mut args: impl Iterator<Item = OsString>) -> Result<String, String> {
 
 fn run(build: &str) -> io::Result<()> {
     let stream = Stream::take_standard()?;
+    if let Err(error) = cache::check_own_place(build) {
+        return stream.write_all(format!("\n{REFUSAL} folder {error}\n").as_bytes());
+    }
     // ^C and ^Z at the launcher's terminal are for the launcher to pass on.
     let inherited = Inherited {
         hangup_ignored: sys::is_ignored(libc::SIGHUP),

@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::local::{LocalAgents, is_this_machine};
 use crate::passphrase::Passphrases;
+use crate::settings::Answers;
 
 /// A host as the hostfile or the command line names it. Two targets are the same host only if
 /// name, user and port are equal: two containers on one machine differ by their port.
@@ -80,6 +81,8 @@ pub struct RemoteOptions {
     /// This machine is reached as any other host, by ssh.
     pub never_local: bool,
     pub passphrases: Passphrases,
+    /// What ssh has said of the hosts so far; for one reading of its configuration.
+    pub answers: Answers,
 }
 
 impl Default for RemoteOptions {
@@ -96,6 +99,7 @@ impl Default for RemoteOptions {
             local_agents: LocalAgents::default(),
             never_local: false,
             passphrases: Passphrases::default(),
+            answers: Answers::default(),
         }
     }
 }

@@ -8,6 +8,10 @@
 /// after an rc file's `echo -n`.
 pub const MAGIC: &str = "@rlaunch-agent";
 
+/// First word of a host's line that it can't: `REFUSAL KIND DETAIL…`, of the kinds `machine`,
+/// `folder` and `push`.
+pub const REFUSAL: &str = "@rlaunch-fail";
+
 /// What rc files may print before the agent speaks.
 pub const NOISE_MAX_BYTES: usize = 64 * 1024;
 

@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use rlaunch_wire::handshake::{MAGIC, NOISE_MAX_BYTES};
+use rlaunch_wire::handshake::{MAGIC, NOISE_MAX_BYTES, REFUSAL};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::timeout;
 
@@ -21,8 +21,8 @@ use crate::target::{ByteStream, Connection, HostTarget};
 
 /// The host asks for the executable: `MAGIC machine encoding`.
 pub(crate) const PUSH: &str = "@rlaunch-push";
-/// The host can't: `MAGIC kind detail…`.
-pub(crate) const REFUSAL: &str = "@rlaunch-fail";
+/// Of a line of ours.
+const LINE_MAX_BYTES: usize = 1024;
 /// Lines of the host's words that an error shows.
 const SAID_MAX_LINES: usize = 8;
 /// After the end of the stream its last words and its status may take this long.
@@ -61,7 +61,9 @@ impl Listener {
     pub(crate) async fn hear(&mut self) -> Result<Heard, ReachCause> {
         let mut chunk = vec![0; 16 * 1024];
         loop {
-            if let Some((heard, end)) = scan(&self.unread) {
+            // However much comes at a time, the bound is the same.
+            let window = self.unread.len().min(NOISE_MAX_BYTES + LINE_MAX_BYTES);
+            if let Some((heard, end)) = scan(&self.unread[..window]) {
                 self.unread.drain(..end);
                 return Ok(heard);
             }

@@ -281,23 +281,60 @@ async fn a_push_that_arrives_changed_is_refused_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_copy_that_was_cut_is_replaced() {
+async fn a_copy_that_was_cut_or_changed_is_replaced() {
     let host = Host::new("/bin/sh");
     let agents = agents([script_agent("cut")]);
     converse(host.start(&agents).await.unwrap()).await;
     let build = &agents.iter().next().unwrap().build;
-    let file = fs::File::options()
-        .write(true)
-        .open(host.cache().join(build).join("rlaunch"));
-    file.unwrap().set_len(20).unwrap();
-    let connection = host.start(&agents).await.unwrap();
-    assert!(
-        connection
-            .details
-            .iter()
-            .any(|detail| detail.contains("pushed"))
-    );
-    converse(connection).await;
+    let folder = host.cache().join(build);
+    // Also where there is no word that it was found whole.
+    for marked in [true, false] {
+        let file = fs::File::options().write(true).open(folder.join("rlaunch"));
+        file.unwrap().set_len(20).unwrap();
+        if !marked {
+            fs::remove_file(folder.join("ok")).unwrap();
+        }
+        let connection = host.start(&agents).await.unwrap();
+        assert!(
+            connection
+                .details
+                .iter()
+                .any(|note| note.contains("pushed")),
+            "{marked}"
+        );
+        converse(connection).await;
+        assert!(host.start(&agents).await.unwrap().details.is_empty());
+    }
+}
+
+/// On every host of every job: nothing but the shell.
+#[tokio::test]
+async fn what_is_cached_is_run_without_any_other_program() {
+    for shell in ["/usr/bin/dash", "/bin/bash --posix", "/bin/busybox sh"] {
+        if !is_there(shell.split(' ').next().unwrap()) {
+            continue;
+        }
+        let mut host = Host {
+            inner_shell: shell,
+            ..Host::new("/bin/sh")
+        };
+        for folder in ["home", "tmp"] {
+            let agents = agents([script_agent(&format!("{shell} {folder}"))]);
+            if folder == "tmp" {
+                fs::set_permissions(host.cache(), fs::Permissions::from_mode(0o777)).unwrap();
+            }
+            converse(host.start(&agents).await.unwrap()).await;
+            let path = std::mem::replace(&mut host.path, "/nonexistent".into());
+            let connection = host.start(&agents).await;
+            let mut connection = connection.unwrap_or_else(|error| panic!("{shell}: {error}"));
+            assert!(connection.details.is_empty());
+            // The script in the agent's place has no `env` and no `cat` now, but it ran.
+            let mut said = String::new();
+            connection.io.read_to_string(&mut said).await.unwrap();
+            assert!(said.contains(&format!("/{folder}/")), "{shell}: {said}");
+            host.path = path;
+        }
+    }
 }
 
 #[tokio::test]

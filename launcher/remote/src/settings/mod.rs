@@ -5,6 +5,7 @@
 //! and value, from which [`Settings::from_lines`] makes what the carriers use: pure, apart from the
 //! user's name and home.
 
+mod classes;
 mod query;
 
 use std::collections::HashMap;
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use crate::target::HostTarget;
 
+pub use query::Answers;
 pub(crate) use query::{Source, query, target_arguments};
 
 /// Keywords in lower case, each with its values in order.
@@ -49,7 +51,7 @@ pub(crate) struct Settings {
     /// Seconds between signs of life on a quiet connection, if the user wants some.
     pub(crate) alive_interval: Option<u32>,
     /// A ControlMaster may be running; only ssh can tell.
-    pub(crate) control_path: bool,
+    pub(crate) control_path: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,15 +143,7 @@ impl Settings {
             identity_files,
             certificate_files: paths.all(lines, "certificatefile", false),
             identities_only: yes("identitiesonly"),
-            identity_agent: match one("identityagent") {
-                None | Some("SSH_AUTH_SOCK") => IdentityAgent::Environment,
-                Some("none") => IdentityAgent::None,
-                Some(path) => match path.strip_prefix('$') {
-                    Some(variable) => std::env::var_os(variable)
-                        .map_or(IdentityAgent::None, |path| IdentityAgent::Path(path.into())),
-                    None => IdentityAgent::Path(paths.expand(path)),
-                },
-            },
+            identity_agent: paths.agent(one("identityagent")),
             known_hosts,
             known_hosts_global: paths.all(lines, "globalknownhostsfile", true),
             hash_known_hosts: yes("hashknownhosts"),
@@ -172,7 +166,9 @@ impl Settings {
                 .map(|seconds| Duration::from_secs(seconds.into())),
             connection_attempts: number("connectionattempts").unwrap_or(1),
             alive_interval: number("serveraliveinterval").filter(|seconds| *seconds > 0),
-            control_path: one("controlpath").is_some_and(|path| path != "none"),
+            control_path: one("controlpath")
+                .filter(|path| *path != "none")
+                .map(PathBuf::from),
             hostname,
             user,
         }
@@ -229,6 +225,18 @@ impl Paths<'_> {
             .filter(|word| *word != "none")
             .map(|word| self.expand(word))
             .collect()
+    }
+
+    fn agent(&self, value: Option<&str>) -> IdentityAgent {
+        match value {
+            None | Some("SSH_AUTH_SOCK") => IdentityAgent::Environment,
+            Some("none") => IdentityAgent::None,
+            Some(path) => match path.strip_prefix('$') {
+                Some(variable) => std::env::var_os(variable)
+                    .map_or(IdentityAgent::None, |path| IdentityAgent::Path(path.into())),
+                None => IdentityAgent::Path(self.expand(path)),
+            },
+        }
     }
 
     fn expand(&self, word: &str) -> PathBuf {
@@ -340,7 +348,8 @@ mod tests {
             (Strict::AcceptNew, Family::V6)
         );
         assert!(settings.identities_only && settings.hash_known_hosts && settings.gssapi);
-        assert!(settings.control_path && !settings.host_based);
+        assert_eq!(settings.control_path, Some("~/.ssh/%C".into()));
+        assert!(!settings.host_based);
         assert_eq!(settings.connect_timeout, Some(Duration::from_secs(7)));
         assert_eq!(settings.connection_attempts, 10);
         assert_eq!(settings.alive_interval, Some(30));

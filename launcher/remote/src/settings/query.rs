@@ -1,14 +1,19 @@
 //! Where the settings come from: `ssh -G`, else `~/.ssh/config` by `ssh2-config`.
 
+use std::collections::HashMap;
+use std::fmt;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ssh2_config::{HostParams, ParseRule, SshConfig};
 use tokio::process::Command;
+use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
+use super::classes::{Class, Classes};
 use super::{Lines, Settings, Whoami};
 use crate::error::{ReachCause, ReachError};
 use crate::target::{HostTarget, RemoteOptions};
@@ -30,18 +35,99 @@ pub(crate) async fn query(
     options: &RemoteOptions,
 ) -> Result<(Settings, Source), ReachError> {
     let me = Whoami::ask();
-    let Some(text) = ask(target, options, &["-G"]).await? else {
+    let Some(mut lines) = answer(target, options, &me).await? else {
         let lines = from_file(target, options, &me)?;
         return Ok((Settings::from_lines(target, &lines, &me), Source::File));
     };
-    let mut settings = Settings::from_lines(target, &parse(&text), &me);
-    if settings.needs_program.is_none()
-        && settings.control_path
-        && ask(target, options, &["-O", "check"]).await.is_ok()
-    {
+    let mut settings = Settings::from_lines(target, &lines, &me);
+    if settings.needs_program.is_some() || settings.control_path.is_none() {
+        return Ok((settings, Source::Program));
+    }
+    // The path is this host's own, once ssh has put the host's name into it.
+    if let Some(text) = ask(target, options, &["-G"]).await? {
+        lines = parse(&text);
+        settings = Settings::from_lines(target, &lines, &me);
+    }
+    let control_path = settings.control_path.as_deref();
+    let may_be_open = control_path.is_some_and(|path| path.exists() || is_unclear(path));
+    if may_be_open && ask(target, options, &["-O", "check"]).await.is_ok() {
         settings.needs_program = Some("a ControlMaster is open to it".into());
     }
     Ok((settings, Source::Program))
+}
+
+/// ssh before 8.7 leaves tokens in it.
+fn is_unclear(path: &Path) -> bool {
+    path.to_string_lossy().contains('%')
+}
+
+/// What ssh says of hosts, by what makes them the same to it.
+#[derive(Clone, Default)]
+pub struct Answers(Arc<Known>);
+
+#[derive(Default)]
+struct Known {
+    classes: OnceCell<Option<Classes>>,
+    answers: Mutex<HashMap<Alike, Arc<OnceCell<Option<Answer>>>>>,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Alike {
+    class: Class,
+    user: Option<String>,
+    port: Option<u16>,
+}
+
+/// The host that was asked about, and what came back.
+struct Answer {
+    host: String,
+    lines: Lines,
+}
+
+impl fmt::Debug for Answers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Answers(…)")
+    }
+}
+
+/// Asks ssh, or remembers what it said of a host like this one. None without an ssh program.
+async fn answer(
+    target: &HostTarget,
+    options: &RemoteOptions,
+    me: &Whoami,
+) -> Result<Option<Lines>, ReachError> {
+    let known = &options.answers.0;
+    let read = || async { Classes::read(options.ssh_config.as_deref(), &me.home) };
+    let Some(classes) = known.classes.get_or_init(read).await else {
+        let text = ask(target, options, &["-G"]).await?;
+        return Ok(text.map(|text| parse(&text)));
+    };
+    let class = classes.class(&target.name);
+    let named = class.named;
+    let alike = Alike {
+        class,
+        user: target.user.clone(),
+        port: target.port,
+    };
+    let cell = {
+        let mut answers = known.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(answers.entry(alike).or_default())
+    };
+    let ask = || async {
+        let text = ask(target, options, &["-G"]).await?;
+        Ok(text.map(|text| Answer {
+            host: target.name.clone(),
+            lines: parse(&text),
+        }))
+    };
+    let Some(answer) = cell.get_or_try_init(ask).await? else {
+        return Ok(None);
+    };
+    let mut lines = answer.lines.clone();
+    if !named && answer.host != target.name {
+        lines.insert("hostname".into(), vec![target.name.clone()]);
+    }
+    Ok(Some(lines))
 }
 
 /// What ssh prints; none without an ssh program.

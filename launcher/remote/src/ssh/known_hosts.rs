@@ -14,6 +14,7 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use hmac::{KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
+use crate::pattern;
 use crate::settings::make_parent;
 
 /// What the files say of a host's key.
@@ -234,6 +235,7 @@ fn parse(file: &Path, line_number: usize, line: &str) -> Option<Entry> {
     })
 }
 
+/// Without regard to case; `name` is in lower case.
 fn names_match(names: &str, name: &str) -> bool {
     if names.starts_with('|') {
         return hashed_matches(names, name).unwrap_or(false);
@@ -241,41 +243,12 @@ fn names_match(names: &str, name: &str) -> bool {
     let mut matched = false;
     for pattern in names.split(',') {
         match pattern.strip_prefix('!') {
-            Some(pattern) if pattern_matches(pattern, name) => return false,
+            Some(pattern) if pattern::matches(&pattern.to_ascii_lowercase(), name) => return false,
             Some(_) => {}
-            None => matched |= pattern_matches(pattern, name),
+            None => matched |= pattern::matches(&pattern.to_ascii_lowercase(), name),
         }
     }
     matched
-}
-
-/// `*` and `?`, without regard to case; `name` is in lower case. Takes time by the product of the
-/// lengths at most.
-fn pattern_matches(pattern: &str, name: &str) -> bool {
-    let pattern = pattern.to_ascii_lowercase().into_bytes();
-    let name = name.as_bytes();
-    let (mut at, mut position) = (0, 0);
-    let mut star: Option<(usize, usize)> = None;
-    while position < name.len() {
-        match pattern.get(at) {
-            Some(b'*') => {
-                star = Some((at, position));
-                at += 1;
-            }
-            Some(byte) if *byte == b'?' || *byte == name[position] => {
-                at += 1;
-                position += 1;
-            }
-            _ => match &mut star {
-                Some((after, taken)) => {
-                    *taken += 1;
-                    (at, position) = (*after + 1, *taken);
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern[at..].iter().all(|byte| *byte == b'*')
 }
 
 /// `|1|salt|hash`.

@@ -228,3 +228,45 @@ async fn an_open_control_master_is_used() {
             .any(|detail| detail.contains("ControlMaster"))
     );
 }
+
+/// A host of many costs no ssh of its own, unless the configuration has something to say of it.
+#[tokio::test]
+async fn ssh_is_asked_once_for_hosts_that_are_alike() {
+    let sshd = sshd!("");
+    let (port, count) = (sshd.port, sshd.path("count"));
+    // ssh runs a `Match exec` at each reading of the files; but it would put each host apart.
+    let counting = format!("Match exec \"echo >>{}\"\n", count.display());
+    let alike = format!("Host h*\nHostName 127.0.0.1\nPort {port}\nHostKeyAlias gpu\n");
+    for (settings, asked) in [(counting + &alike, 5), (alike, 0)] {
+        sshd.write_client_config(&settings);
+        let key = fs::read_to_string(sshd.path("host_ed25519.pub")).unwrap();
+        fs::write(sshd.path("known_hosts"), format!("gpu {key}")).unwrap();
+        let _ = fs::remove_file(&count);
+        let targets = (1..=5).map(|host| HostTarget::new(format!("h{host}")));
+        let results: Vec<_> = connect_all(targets.collect(), CarrierChoice::Auto, sshd.options())
+            .collect()
+            .await;
+        for (_, result) in results {
+            assert_eq!(result.unwrap().carrier, "ssh2");
+        }
+        let lines = fs::read_to_string(&count).unwrap_or_default();
+        assert_eq!(lines.lines().count(), asked);
+    }
+    // Hosts of one class keep their own names, and users and ports given beside them.
+    sshd.write_client_config("");
+    sshd.know("host_ed25519.pub");
+    let options = sshd.options();
+    for (name, user) in [("localhost", None), ("127.0.0.1", Some("nobody"))] {
+        let target = HostTarget {
+            name: name.into(),
+            user: user.map(String::from),
+            port: Some(port),
+        };
+        let error = connect(&target, CarrierChoice::Ssh2, &options).await;
+        match user {
+            // Known by its address alone.
+            None => says(&error.unwrap_err(), &["localhost", "not known"]),
+            Some(_) => says(&error.unwrap_err(), &["refused for nobody"]),
+        }
+    }
+}

@@ -10,7 +10,8 @@ async fn folders_that_others_may_write_are_not_used() {
     let agents = agents([script_agent("tmp")]);
     let said = converse(host.start(&agents).await.unwrap()).await;
     assert!(said.contains(host.tmp().to_str().unwrap()), "{said}");
-    // And with none left it is refused, naming all.
+    // And with none left another build is refused, naming all.
+    let agents = super::agents([script_agent("none")]);
     fs::set_permissions(host.tmp(), fs::Permissions::from_mode(0o777)).unwrap();
     fs::write(host.outside("var"), "a file").unwrap();
     let error = host.start(&agents).await.unwrap_err();
