@@ -45,7 +45,8 @@ const fn word(name: &'static str, values: usize, meaning: Meaning) -> Word {
     }
 }
 
-const BINDING: Meaning = Meaning::Noted("ranks are not bound to cores in this version");
+const BINDING: Meaning =
+    Meaning::Noted("cores are chosen among those that the host gives, and whole");
 const GO_ON: Meaning = Meaning::As("on-failure", "continue");
 const MCA: Meaning = Meaning::Noted("a setting of Open MPI's own components");
 const RENDEZVOUS: Meaning =
@@ -65,20 +66,16 @@ const WORDS: &[Word] = &[
     word("prtemca", 2, MCA),
     word("tune", 1, MCA),
     word("am", 1, MCA),
-    word("bind-to", 1, BINDING),
-    word("bind-to-core", 0, BINDING),
-    word("bind-to-none", 0, Meaning::Silent),
-    word("bind-to-socket", 0, BINDING),
+    word("bind-to-core", 0, Meaning::As("bind-to", "core")),
+    word("bind-to-none", 0, Meaning::As("bind-to", "none")),
+    word("bind-to-socket", 0, Meaning::As("bind-to", "numa")),
     word("cpu-set", 1, BINDING),
-    word("cpus-per-proc", 1, BINDING),
-    word("cpus-per-rank", 1, BINDING),
     word("use-hwthread-cpus", 0, BINDING),
     word(
         "rankfile",
         1,
         Meaning::Refused("rankfiles are not in this version"),
     ),
-    word("report-bindings", 0, BINDING),
     word("bynode", 0, Meaning::As("map-by", "node")),
     word("byslot", 0, Meaning::As("map-by", "slot")),
     word("nooversubscribe", 0, Meaning::Silent),

@@ -109,14 +109,15 @@ fn options_end_at_the_program() {
 #[test]
 fn foreign_words_take_their_values_and_are_noted() {
     let (text, notes) = normalised(
-        "--allow-run-as-root --mca btl tcp,self -mca pml ob1 --bind-to core -np 2 true --mca a b",
+        "--allow-run-as-root --mca btl tcp,self -mca pml ob1 --cpu-set 0 -bind-to-core -np 2 true --mca a b",
     );
-    assert_eq!(text, "--np=2 -- true --mca a b");
+    assert_eq!(text, "--bind-to=core --np=2 -- true --mca a b");
     assert_eq!(
         notes,
         [
             "--mca is noted, not followed: a setting of Open MPI's own components",
-            "--bind-to is noted, not followed: ranks are not bound to cores in this version",
+            "--cpu-set is noted, not followed: cores are chosen among those that the host gives, and \
+             whole",
         ]
     );
     assert_eq!(

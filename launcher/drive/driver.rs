@@ -14,6 +14,7 @@ use rlaunch_wire::notice::{Notice, NoticeKind};
 use tracing::{debug, info};
 
 use super::Plan;
+use super::bind::{self, Cores};
 use super::launch;
 use super::links::{FromHost, Links};
 use super::reach::{Reached, wall_us};
@@ -25,6 +26,8 @@ use crate::settings::Settings;
 
 pub(super) struct Driver<'a> {
     placement: &'a Placement,
+    /// `--report-bindings`: what was planned, by rank.
+    reported_cores: Option<&'a Cores>,
     pub(super) supervisor: Supervisor,
     pub(super) links: Links,
     pub(super) printer: Printer,
@@ -100,6 +103,7 @@ impl<'a> Driver<'a> {
         let world = plan.placement.ranks.len();
         Self {
             placement: &plan.placement,
+            reported_cores: settings.binding.report.then_some(&plan.cores),
             supervisor,
             links: Links::open(nodes, launches),
             printer,
@@ -202,7 +206,8 @@ impl<'a> Driver<'a> {
             other => {
                 self.hosts[host].finished |= matches!(other, Message::Finished(_));
                 debug!(host, message = ?other, after = ?self.start.elapsed(), "told");
-                if matches!(other, Message::Started(_)) {
+                if let Message::Started(started) = &other {
+                    self.report_binding(host, started);
                     self.started += 1;
                     if self.started == self.ranks.len() {
                         info!(after = ?self.start.elapsed(), "all ranks run");
@@ -212,6 +217,14 @@ impl<'a> Driver<'a> {
                     self.event(event);
                 }
             }
+        }
+    }
+
+    fn report_binding(&self, host: usize, started: &v1::Started) {
+        if let Some(cores) = self.reported_cores {
+            let is_bound = cores[started.rank as usize].is_some();
+            let text = bind::report(&self.hosts[host].name, started, is_bound);
+            self.printer.talk(text);
         }
     }
 

@@ -41,6 +41,7 @@ pub(super) fn message(
         secret: plan.identity.secret.to_vec().into(),
         world_size: u32::try_from(world).expect("placement bounds the ranks"),
         programs: programs.collect(),
+        report_bindings: settings.binding.report,
         ranks: places
             .ranks
             .iter()
@@ -88,6 +89,7 @@ fn rank_spec(settings: &Settings, plan: &Plan, rank: u32) -> v1::RankSpec {
     v1::RankSpec {
         rank,
         local_rank: place.local_rank,
+        cpus: plan.cores[rank as usize].clone().unwrap_or_default(),
         program: place.program,
         environment: variables
             .into_iter()

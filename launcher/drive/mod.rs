@@ -1,12 +1,13 @@
 //! The drive: one job from settings to exit code.
 //!
 //! ```text
-//! reach ─► survey ─► slots, placement ─► checks ─► master ─► bundle ─► launch ─► supervise
+//! reach ─► survey ─► slots, placement ─► checks ─► cores ─► master ─► bundle ─► launch ─► supervise
 //! ```
 //! All on one thread of tokio, but for the printing thread and what carriers need. Until the
 //! launch, a signal ends the launcher at once and the agents with it, since their streams end;
 //! from then on signals go through the supervisor.
 
+mod bind;
 mod bundle;
 mod check;
 mod driver;
@@ -42,6 +43,8 @@ struct Plan {
     identity: JobIdentity,
     allocation: Allocation,
     placement: Placement,
+    /// By rank; none: not bound.
+    cores: bind::Cores,
     master: Option<Master>,
 }
 
@@ -71,10 +74,13 @@ async fn drive(settings: Settings, start: Instant) -> Result<u8, DriveError> {
     } else {
         None
     };
-    if let Some(placement) = early.as_ref().filter(|_| settings.dry_run) {
+    // Which cores are free the hosts alone know.
+    let shows_early = settings.dry_run && settings.binding.wish.is_none();
+    if let Some(placement) = early.as_ref().filter(|_| shows_early) {
         let plan = Plan {
             identity,
             allocation,
+            cores: bind::unbound(placement),
             placement: placement.clone(),
             master: None,
         };
@@ -101,23 +107,19 @@ async fn drive(settings: Settings, start: Instant) -> Result<u8, DriveError> {
     let mut nodes = nodes(reached, &placement);
     check::stdin_rank(&settings, &placement)?;
     check::hosts(&settings, &placement, &nodes)?;
+    let mut plan = Plan {
+        identity,
+        allocation,
+        cores: bind::choose(&settings, &placement, &mut nodes).await?,
+        placement,
+        master: None,
+    };
     if settings.dry_run {
-        let plan = Plan {
-            identity,
-            allocation,
-            placement,
-            master: None,
-        };
         return show::dry_run(&settings, &plan);
     }
     let master = master::choose(&settings, &mut nodes).await?;
     info!(address = %master.address, port = master.port, "master");
-    let plan = Plan {
-        identity,
-        allocation,
-        placement,
-        master: Some(master),
-    };
+    plan.master = Some(master);
     if settings.display_map {
         show::map(&settings, &plan);
     }

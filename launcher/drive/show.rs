@@ -81,7 +81,7 @@ fn rank_shown(plan: &Plan, rank: u32) -> RankShown {
         environment.insert("MASTER_PORT".to_owned(), LATER.to_owned());
     }
     RankShown {
-        cores: None,
+        cores: plan.cores[rank as usize].clone(),
         environment,
     }
 }

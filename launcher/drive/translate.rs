@@ -14,6 +14,7 @@ pub(super) fn event(host: usize, message: Message) -> Option<Event> {
             rank,
             pid,
             host_time_us,
+            ..
         }) => Event::Started {
             rank,
             pid,

@@ -4,6 +4,7 @@
 //! else. What comes out needs no further check but those that only the hosts can answer. A file
 //! for each kind of setting; [`resolve`] puts them together.
 
+mod binding;
 mod directory;
 mod environment;
 mod error;
@@ -25,6 +26,7 @@ use crate::cli::Options;
 use crate::config::Config;
 
 pub use crate::program::Program;
+pub use binding::{BindTo, BindWish, Binding};
 pub(crate) use environment::dropped_names;
 pub use error::SettingsError;
 pub use limits::Limits;
@@ -40,6 +42,7 @@ pub struct Settings {
     pub placements: Vec<PlacementRequest>,
     /// At least one.
     pub programs: Vec<ProgramSettings>,
+    pub binding: Binding,
     pub streams: Streams,
     pub limits: Limits,
     pub remote: RemoteOptions,
@@ -79,6 +82,7 @@ pub fn resolve(
     check_before_survey(&allocation, &placements)?;
     let ranks = placements.iter().map(|it| it.ranks).sum::<Option<u32>>();
     Ok(Settings {
+        binding: binding::binding(&options)?,
         streams: streams::streams(&options, &config, ranks)?,
         limits: limits::limits(&options, &config)?,
         rendezvous: rendezvous::rendezvous(&options)?,

@@ -16,6 +16,7 @@ mod faults;
 mod kills;
 mod network;
 mod output;
+mod placement;
 mod runtime;
 mod survivors;
 mod train;

@@ -10,6 +10,7 @@
 
 mod cache;
 mod clock;
+mod cores;
 mod forked;
 mod install;
 mod job;

@@ -8,13 +8,15 @@ use std::time::Duration;
 use rlaunch_control::v1::agent_server::Agent;
 use rlaunch_control::v1::worker_service_server::WorkerService;
 use rlaunch_control::v1::{
-    InstallChunk, InstallReply, OpenMasterReply, OpenMasterRequest, ProveMasterReply,
-    ProveMasterRequest, StatusReply, StatusRequest, SurveyReply, SurveyRequest, ToAgent,
+    BindReply, BindRequest, InstallChunk, InstallReply, OpenMasterReply, OpenMasterRequest,
+    ProveMasterReply, ProveMasterRequest, StatusReply, StatusRequest, SurveyReply, SurveyRequest,
+    ToAgent,
 };
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tonic::{Request, Response, Status, Streaming};
 
+use crate::cores::{self, Claims};
 use crate::job::{self, Context, JobReport, KeeperLink, outgoing};
 use crate::keeper::KeeperEnd;
 use crate::master::Master;
@@ -34,6 +36,8 @@ struct State {
     bundle: Option<PathBuf>,
     /// The held port and the probe's listener, to the end of the job.
     master: Option<Master>,
+    /// The cores of the ranks, to the end of the job.
+    claims: Claims,
 }
 
 impl AgentService {
@@ -46,6 +50,7 @@ impl AgentService {
                 job: None,
                 bundle: None,
                 master: None,
+                claims: Claims::new(),
             }),
             report: Arc::default(),
             job_ended: Arc::default(),
@@ -105,6 +110,14 @@ impl Agent for AgentService {
         let bundle_path = path.to_string_lossy().into_owned();
         self.state().bundle = Some(path);
         Ok(Response::new(InstallReply { bundle_path }))
+    }
+
+    async fn bind(&self, request: Request<BindRequest>) -> Result<Response<BindReply>, Status> {
+        // Earlier ones are given back first: the same may be asked for again.
+        self.state().claims = Claims::new();
+        let (claims, reply) = cores::choose(request.get_ref());
+        self.state().claims = claims;
+        Ok(Response::new(reply))
     }
 
     async fn open_master(

@@ -54,7 +54,7 @@ pub struct Options {
 
     /// The job's other programs, each with the options of [`OF_A_PROGRAM`] that stand before it.
     #[arg(skip)]
-    pub others: Vec<Options>,
+    pub others: Vec<Self>,
 }
 
 /// Options that each of several programs (`a : b`) has for itself; all others are the job's.

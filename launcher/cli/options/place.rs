@@ -1,4 +1,4 @@
-//! How ranks are dealt to hosts and numbered.
+//! How ranks are dealt to hosts and cores, and numbered.
 
 use clap::Args;
 
@@ -13,4 +13,15 @@ pub struct PlaceOptions {
     /// [default: as they are mapped]
     #[arg(long, value_name = "HOW")]
     pub rank_by: Option<String>,
+    /// Which cores a rank may use: `none` (all that the host gives), `core` (of its own),
+    /// `numa` (those of a NUMA node, near its GPU) [default: none]
+    #[arg(long, value_name = "WHAT")]
+    pub bind_to: Option<String>,
+    /// Cores of each rank's own; binds to them
+    #[arg(long, value_name = "N", aliases = ["cpus-per-rank", "cpus-per-proc"],
+          allow_negative_numbers = true)]
+    pub cores_per_rank: Option<String>,
+    /// Tell which cores each rank may use, as found once it runs
+    #[arg(long)]
+    pub report_bindings: bool,
 }

@@ -3,6 +3,8 @@
 //! [`snapshot`] does all the IO and judges nothing; [`parse`] is pure. So a machine can be
 //! described by a folder of files, and a test needs no such machine.
 
+pub mod bind;
+pub mod layout;
 pub mod parse;
 pub mod snapshot;
 

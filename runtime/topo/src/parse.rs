@@ -6,7 +6,8 @@ use crate::snapshot::{RawAddress, Snapshot};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Machine {
-    /// Cores that this process may use, by its affinity mask; at least 1.
+    /// Cores that this process may use, by its affinity mask and by the time that control groups
+    /// allow; at least 1.
     pub usable_cores: u32,
     pub gpus: u32,
     pub interfaces: Vec<Interface>,
@@ -24,7 +25,7 @@ pub struct Interface {
 
 pub fn parse(snapshot: &Snapshot) -> Machine {
     Machine {
-        usable_cores: usable_cores(&snapshot.status),
+        usable_cores: usable_cores(&snapshot.status).min(snapshot.time_cores.unwrap_or(u32::MAX)),
         gpus: gpus(snapshot),
         interfaces: interfaces(&snapshot.addresses),
     }
@@ -36,14 +37,8 @@ fn usable_cores(status: &str) -> u32 {
         .lines()
         .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
         .unwrap_or_default();
-    let count: u32 = list.trim().split(',').filter_map(range_len).sum();
-    count.max(1)
-}
-
-fn range_len(range: &str) -> Option<u32> {
-    let (first, last) = range.split_once('-').unwrap_or((range, range));
-    let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-    last.checked_sub(first)?.checked_add(1)
+    let count = crate::layout::numbers(list).len();
+    u32::try_from(count).unwrap_or(u32::MAX).max(1)
 }
 
 /// The driver's own list; in a container it may show GPUs that are not given to it, so the
@@ -118,6 +113,19 @@ mod tests {
             let status =
                 format!("Name:\tx\nCpus_allowed:\tff\nCpus_allowed_list:\t{list}\nMems:\t1\n");
             assert_eq!(usable_cores(&status), cores, "{list:?}");
+        }
+    }
+
+    /// `docker --cpus=2` on a machine of 64: two ranks, not 64.
+    #[test]
+    fn the_time_that_control_groups_allow_counts() {
+        for (time_cores, cores) in [(Some(2), 2), (Some(100), 64), (None, 64)] {
+            let snapshot = Snapshot {
+                status: "Cpus_allowed_list:\t0-63\n".to_owned(),
+                time_cores,
+                ..Snapshot::default()
+            };
+            assert_eq!(parse(&snapshot).usable_cores, cores);
         }
     }
 

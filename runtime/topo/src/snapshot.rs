@@ -14,6 +14,8 @@ use nix::sys::socket::SockaddrStorage;
 pub struct Snapshot {
     /// `/proc/self/status`: the affinity mask stands there.
     pub status: String,
+    /// Cores' worth of time that control groups allow, where they limit it: a container's `--cpus=2`.
+    pub time_cores: Option<u32>,
     /// Names in `/proc/driver/nvidia/gpus`.
     pub nvidia_driver_gpus: Vec<String>,
     /// Names in `/dev` that start with `nvidia`: all that a container may have.
@@ -40,6 +42,9 @@ impl Snapshot {
         // network namespace shows that one's interfaces.
         Self {
             addresses: addresses(),
+            time_cores: std::thread::available_parallelism()
+                .ok()
+                .and_then(|cores| u32::try_from(cores.get()).ok()),
             ..Self::read_files(Path::new("/"))
         }
     }
@@ -52,12 +57,13 @@ impl Snapshot {
             status: std::fs::read_to_string(root.join("proc/self/status")).unwrap_or_default(),
             nvidia_driver_gpus: names(&root.join("proc/driver/nvidia/gpus")),
             nvidia_devices,
+            time_cores: None,
             addresses: Vec::new(),
         }
     }
 }
 
-fn names(folder: &Path) -> Vec<String> {
+pub(crate) fn names(folder: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return Vec::new();
     };

@@ -28,6 +28,7 @@ impl Job {
                     rank,
                     pid,
                     host_time_us,
+                    cpus: started.cpus,
                 }));
                 self.command_all(rank, || Command::Started);
             }

@@ -65,10 +65,10 @@ impl Starter<'_> {
         let launch = self.launch;
         let bundle = self.bundle.take();
         let login = login();
-        let ready: Vec<_> = launch
-            .programs
-            .iter()
-            .map(|program| {
+        let ready: Vec<_> = (0..)
+            .zip(&launch.programs)
+            .map(|(index, program)| {
+                let runs_here = launch.ranks.iter().any(|spec| spec.program == index);
                 let common = Common {
                     login: if program.clear_environment {
                         Environment::new()
@@ -80,7 +80,11 @@ impl Starter<'_> {
                     socket: self.socket,
                     directory: &program.directory,
                 };
-                (program, common, prepare_directory(program))
+                let prepared = match runs_here {
+                    true => prepare_directory(program),
+                    false => Ok(()),
+                };
+                (program, common, prepared)
             })
             .collect();
         let mut started = Vec::new();
@@ -194,6 +198,8 @@ impl Starter<'_> {
             environment: environment::to_strings(environment),
             directory: ran.directory.to_vec(),
             terminal: self.launch.pty,
+            cpus: spec.cpus.clone(),
+            reports_cpus: self.launch.report_bindings,
             shares_session: self.launch.ranks.len() > usable_cores(),
         })
     }

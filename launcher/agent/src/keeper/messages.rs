@@ -60,6 +60,12 @@ pub(crate) struct Plan {
     /// It stays in the keeper's session, in a process group of its own.
     #[prost(bool, tag = "6")]
     pub(crate) shares_session: bool,
+    /// What it is bound to; none: what the keeper may use.
+    #[prost(uint32, repeated, tag = "7")]
+    pub(crate) cpus: Vec<u32>,
+    /// `Started` tells what it was found to be allowed.
+    #[prost(bool, tag = "8")]
+    pub(crate) reports_cpus: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -93,13 +99,16 @@ pub(crate) struct Started {
     pub(crate) pid: i32,
     #[prost(int64, tag = "3")]
     pub(crate) time_us: i64,
+    /// `0-3,8`; empty: nobody asked, or the process was gone before it could be looked at.
+    #[prost(string, tag = "4")]
+    pub(crate) cpus: String,
 }
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Failed {
     #[prost(uint32, tag = "1")]
     pub(crate) rank: u32,
-    /// "program", "directory", "fork"
+    /// "program", "directory", "cores", "fork"
     #[prost(string, tag = "2")]
     pub(crate) what: String,
     #[prost(bytes = "vec", tag = "3")]

@@ -24,6 +24,8 @@ pub(super) struct Rank {
     sent: u64,
     program: Vec<u8>,
     directory: Vec<u8>,
+    cpus: String,
+    reports_cpus: bool,
 }
 
 impl Rank {
@@ -47,6 +49,11 @@ impl Rank {
                 sent: 0,
                 program,
                 directory: clip(&plan.directory),
+                cpus: {
+                    let cpus: Vec<String> = plan.cpus.iter().map(u32::to_string).collect();
+                    cpus.join(",")
+                },
+                reports_cpus: plan.reports_cpus,
             }),
             Err(error) => Err(Event::Failed(Failed {
                 rank: number,
@@ -71,6 +78,7 @@ impl Rank {
                 rank,
                 pid,
                 time_us: now_us(),
+                cpus: self.allowed_cpus(),
             }));
         }
         self.failed = true;
@@ -78,6 +86,7 @@ impl Rank {
         let (what, path) = match failure.step {
             Step::Directory => ("directory", self.directory.clone()),
             Step::Program => ("program", self.program.clone()),
+            Step::Cores => ("cores", self.cpus.clone().into_bytes()),
             Step::Setup => ("fork", self.program.clone()),
         };
         let what = what.to_owned();
@@ -87,6 +96,19 @@ impl Rank {
             path,
             errno: failure.errno,
         }))
+    }
+
+    /// What the process may use now; its program has begun, so nothing of ours changes that any
+    /// more.
+    fn allowed_cpus(&self) -> String {
+        if !self.reports_cpus || self.ended {
+            return String::new();
+        }
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid));
+        let status = status.unwrap_or_default();
+        let mut lines = status.lines();
+        let list = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        list.unwrap_or_default().trim().to_owned()
     }
 
     pub(super) fn note_sent(&mut self, signal: i32) {

@@ -32,6 +32,7 @@ pub(super) struct Child {
 pub(super) enum Step {
     Directory,
     Program,
+    Cores,
     Setup,
 }
 
@@ -49,6 +50,7 @@ impl Failure {
         let step = match step {
             b'd' => Step::Directory,
             b'p' => Step::Program,
+            b'c' => Step::Cores,
             _ => Step::Setup,
         };
         Self {
@@ -62,6 +64,7 @@ impl Failure {
         let step = match self.step {
             Step::Directory => b'd',
             Step::Program => b'p',
+            Step::Cores => b'c',
             Step::Setup => b's',
         };
         [step, a, b, c, d]
@@ -92,6 +95,8 @@ struct Prepared {
     shares_session: bool,
     inherited: Inherited,
     keeper: i32,
+    /// Bit n of all: CPU n; empty: not bound.
+    cpus: Vec<libc::c_ulong>,
     directory: CString,
     candidates: Vec<CString>,
     argv: Vec<CString>,
@@ -106,6 +111,7 @@ impl Prepared {
             shares_session: plan.shares_session && !plan.terminal,
             inherited,
             keeper: nix::unistd::getpid().as_raw(),
+            cpus: mask(&plan.cpus),
             directory: c_string(&plan.directory)?,
             candidates: c_strings(&plan.candidates)?,
             argv: c_strings(&plan.argv)?,
@@ -157,6 +163,15 @@ impl Prepared {
             // SAFETY: TIOCSCTTY takes an integer: do not steal another session's terminal.
             let set = unsafe { libc::ioctl(1, libc::TIOCSCTTY, 0) };
             Errno::result(set).map_err(setup)?;
+        }
+        if !self.cpus.is_empty() {
+            let len_bytes = size_of_val(self.cpus.as_slice());
+            // SAFETY: the mask is `len_bytes` long, and only read.
+            let set = unsafe { libc::sched_setaffinity(0, len_bytes, self.cpus.as_ptr().cast()) };
+            Errno::result(set).map_err(|errno| Failure {
+                step: Step::Cores,
+                errno: errno as i32,
+            })?;
         }
         // SAFETY: `directory` ends with NUL.
         Errno::result(unsafe { libc::chdir(self.directory.as_ptr()) }).map_err(|errno| {
@@ -251,6 +266,21 @@ fn close_on_exec_above_2() {
         // SAFETY: fcntl on any number is sound.
         unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
     }
+}
+
+/// As sched_setaffinity takes it, as long as it must be.
+fn mask(cpus: &[u32]) -> Vec<libc::c_ulong> {
+    let bits = libc::c_ulong::BITS;
+    let mut mask = vec![
+        0;
+        cpus.iter()
+            .max()
+            .map_or(0, |most| (most / bits) as usize + 1)
+    ];
+    for cpu in cpus {
+        mask[(cpu / bits) as usize] |= 1 << (cpu % bits);
+    }
+    mask
 }
 
 fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {

@@ -326,6 +326,7 @@ fn cause_hint(cause: &Cause, silent: bool) -> Option<String> {
         }
         Cause::LaunchFailed { what, .. } => match what.as_str() {
             "directory" => "create it on that host, or choose another with --wdir DIR",
+            "cores" => "the host's cpuset has changed meanwhile? --bind-to none leaves all cores",
             "interpreter" => "name one that exists on every host: --python PATH",
             "program" => {
                 "give a path that exists on every host, or one in its PATH; --wdir DIR \

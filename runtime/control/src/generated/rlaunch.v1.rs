@@ -86,6 +86,33 @@ pub struct InstallReply {
     #[prost(string, tag = "1")]
     pub bundle_path: ::prost::alloc::string::String,
 }
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BindRequest {
+    /// cores of a rank's own, or those of a NUMA node
+    #[prost(enumeration = "BindUnit", tag = "1")]
+    pub unit: i32,
+    /// for CORE
+    #[prost(uint32, tag = "2")]
+    pub cores_per_rank: u32,
+    /// one rank on each NUMA node in turn, else even blocks
+    #[prost(bool, tag = "3")]
+    pub in_turn: bool,
+    #[prost(uint32, tag = "4")]
+    pub ranks: u32,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BindReply {
+    /// by local rank; none: no rank is bound
+    #[prost(message, repeated, tag = "1")]
+    pub ranks: ::prost::alloc::vec::Vec<CoreSet>,
+    #[prost(string, tag = "2")]
+    pub why_not: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CoreSet {
+    #[prost(uint32, repeated, tag = "1")]
+    pub cpus: ::prost::alloc::vec::Vec<u32>,
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct OpenMasterRequest {
     /// 0: any
@@ -176,6 +203,9 @@ pub struct Launch {
     pub world_size: u32,
     #[prost(message, repeated, tag = "17")]
     pub programs: ::prost::alloc::vec::Vec<Program>,
+    /// Started tells what the rank may use
+    #[prost(bool, tag = "18")]
+    pub report_bindings: bool,
     #[prost(message, repeated, tag = "8")]
     pub ranks: ::prost::alloc::vec::Vec<RankSpec>,
     #[prost(uint32, tag = "9")]
@@ -245,6 +275,9 @@ pub struct RankSpec {
     /// index into Launch.programs
     #[prost(uint32, tag = "5")]
     pub program: u32,
+    /// what it is bound to; none: what the agent may use
+    #[prost(uint32, repeated, tag = "6")]
+    pub cpus: ::prost::alloc::vec::Vec<u32>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Credit {
@@ -356,7 +389,7 @@ pub mod from_agent {
         Overdue(super::Overdue),
     }
 }
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Started {
     #[prost(uint32, tag = "1")]
     pub rank: u32,
@@ -364,6 +397,9 @@ pub struct Started {
     pub pid: u32,
     #[prost(int64, tag = "3")]
     pub host_time_us: i64,
+    /// what the process was found to be allowed: 0-3,8; if asked for
+    #[prost(string, tag = "4")]
+    pub cpus: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Output {
@@ -478,6 +514,32 @@ pub struct Log {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Finished {}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum BindUnit {
+    Core = 0,
+    Numa = 1,
+}
+impl BindUnit {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Core => "CORE",
+            Self::Numa => "NUMA",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "CORE" => Some(Self::Core),
+            "NUMA" => Some(Self::Numa),
+            _ => None,
+        }
+    }
+}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum OutputStream {
@@ -665,6 +727,25 @@ pub mod agent_client {
             req.extensions_mut().insert(GrpcMethod::new("rlaunch.v1.Agent", "Install"));
             self.inner.client_streaming(req, path, codec).await
         }
+        /// Chooses and claims cores for this host's ranks, to the end of the job.
+        pub async fn bind(
+            &mut self,
+            request: impl tonic::IntoRequest<super::BindRequest>,
+        ) -> std::result::Result<tonic::Response<super::BindReply>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/rlaunch.v1.Agent/Bind");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("rlaunch.v1.Agent", "Bind"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Rank 0's host: listen with a nonce on every address, and hold MASTER_PORT to the end of the job.
         pub async fn open_master(
             &mut self,
@@ -762,6 +843,11 @@ pub mod agent_server {
             &self,
             request: tonic::Request<tonic::Streaming<super::InstallChunk>>,
         ) -> std::result::Result<tonic::Response<super::InstallReply>, tonic::Status>;
+        /// Chooses and claims cores for this host's ranks, to the end of the job.
+        async fn bind(
+            &self,
+            request: tonic::Request<super::BindRequest>,
+        ) -> std::result::Result<tonic::Response<super::BindReply>, tonic::Status>;
         /// Rank 0's host: listen with a nonce on every address, and hold MASTER_PORT to the end of the job.
         async fn open_master(
             &self,
@@ -949,6 +1035,49 @@ pub mod agent_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.client_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/rlaunch.v1.Agent/Bind" => {
+                    #[allow(non_camel_case_types)]
+                    struct BindSvc<T: Agent>(pub Arc<T>);
+                    impl<T: Agent> tonic::server::UnaryService<super::BindRequest>
+                    for BindSvc<T> {
+                        type Response = super::BindReply;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::BindRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Agent>::bind(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = BindSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

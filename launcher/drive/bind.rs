@@ -1,0 +1,106 @@
+//! `--bind-to`: each host chooses and claims the cores of its ranks, so that jobs that know nothing
+//! of each other don't pile up on the same ones.
+
+use futures_util::future::join_all;
+use rlaunch_control::v1;
+use rlaunch_plan::Placement;
+
+use super::DriveError;
+use super::reach::Reached;
+use crate::settings::{BindTo, Settings};
+use crate::talk::say;
+
+/// What each rank is bound to, by rank; none: it isn't.
+pub(super) type Cores = Vec<Option<Vec<u32>>>;
+
+/// Asks every host; on one that has too few cores left no rank is bound, and that is said.
+pub(super) async fn choose(
+    settings: &Settings,
+    placement: &Placement,
+    nodes: &mut [Reached],
+) -> Result<Cores, DriveError> {
+    let mut cores = unbound(placement);
+    let Some(binding) = &settings.binding.wish else {
+        return Ok(cores);
+    };
+    let unit = match binding.to {
+        BindTo::Core => v1::BindUnit::Core,
+        BindTo::Numa => v1::BindUnit::Numa,
+    };
+    let calls = nodes
+        .iter_mut()
+        .zip(&placement.nodes)
+        .map(|(node, places)| {
+            let request = v1::BindRequest {
+                unit: unit.into(),
+                cores_per_rank: binding.cores_per_rank,
+                in_turn: binding.in_turn,
+                ranks: places.rank_count(),
+            };
+            async move {
+                let reply = node.client.bind(request).await;
+                let reply = reply.map_err(|status| DriveError::Agent {
+                    host: node.name.clone(),
+                    did: "cannot choose cores",
+                    message: status.message().to_owned(),
+                })?;
+                Ok::<_, DriveError>((node.name.as_str(), places, reply.into_inner()))
+            }
+        });
+    let mut unbound: Vec<(String, Vec<&str>)> = Vec::new();
+    for answer in join_all(calls).await {
+        let (name, places, reply) = answer?;
+        for (&rank, set) in places.ranks.iter().zip(reply.ranks) {
+            cores[rank as usize] = Some(set.cpus);
+        }
+        if !reply.why_not.is_empty() {
+            match unbound.iter_mut().find(|(why, _)| *why == reply.why_not) {
+                Some((_, names)) => names.push(name),
+                None => unbound.push((reply.why_not, vec![name])),
+            }
+        }
+    }
+    for (why, names) in unbound {
+        say(&format!("{}: ranks are not bound: {why}", names.join(", ")));
+    }
+    Ok(cores)
+}
+
+/// As if nobody had asked.
+pub(super) fn unbound(placement: &Placement) -> Cores {
+    vec![None; placement.ranks.len()]
+}
+
+/// A line of `--report-bindings`: what the process was found to be allowed, whatever was planned.
+pub(super) fn report(host: &str, started: &v1::Started, is_bound: bool) -> String {
+    let v1::Started {
+        rank, pid, cpus, ..
+    } = started;
+    let what = match (cpus.as_str(), is_bound) {
+        ("", _) => "ended before its cores could be looked at".to_owned(),
+        (cpus, true) => format!("bound to cores {cpus}"),
+        (cpus, false) => format!("not bound, may use cores {cpus}"),
+    };
+    format!("rlaunch: rank {rank} on {host} (pid {pid}): {what}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_found_is_told() {
+        let started = |cpus: &str| v1::Started {
+            rank: 3,
+            pid: 77,
+            cpus: cpus.to_owned(),
+            ..v1::Started::default()
+        };
+        let told = |cpus, bound| report("n1", &started(cpus), bound);
+        let who = "rlaunch: rank 3 on n1 (pid 77): ";
+        assert_eq!(told("0-3", true), format!("{who}bound to cores 0-3"));
+        let expected = format!("{who}not bound, may use cores 0-7");
+        assert_eq!(told("0-7", false), expected);
+        assert!(told("", true).ends_with("ended before its cores could be looked at"));
+    }
+}
