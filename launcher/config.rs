@@ -18,7 +18,7 @@ use serde::Deserialize;
 pub struct Config {
     pub hostfile: Option<PathBuf>,
     pub tag_output: Option<bool>,
-    pub timestamp_output: Option<bool>,
+    pub timestamp: Option<bool>,
     pub kill_after: Option<String>,
     pub host_timeout: Option<String>,
     pub python: Option<String>,

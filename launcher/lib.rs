@@ -54,10 +54,13 @@ fn resolve(
     options: cli::Options,
     mut notes: Vec<String>,
 ) -> Result<Settings, Box<dyn std::error::Error>> {
+    if options.output.quiet {
+        talk::leave_out_notes();
+    }
     let config = config::load()?;
     let settings = settings::resolve(options, config, &mut notes);
     for note in &notes {
-        talk::say(note);
+        talk::note(note);
     }
     Ok(settings?)
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use tracing_subscriber::EnvFilter;
@@ -15,6 +16,25 @@ pub(crate) fn say(text: &str) {
         text.push('\n');
     }
     std::io::stderr().write_all(text.as_bytes()).ok();
+}
+
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// `--quiet`, for the whole process: from here on [`note`] says nothing.
+pub(crate) fn leave_out_notes() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
+/// What may interest the user, and is no reason to stop.
+pub(crate) fn note(text: &str) {
+    if notes() {
+        say(text);
+    }
+}
+
+/// Whether notes and warnings are said.
+pub(crate) fn notes() -> bool {
+    !QUIET.load(Ordering::Relaxed)
 }
 
 /// `--verbose`: each step with the time since the start. Without it nothing is set up.

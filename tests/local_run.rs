@@ -10,10 +10,18 @@ mod inherits;
 mod mistakes;
 #[path = "local_run/needs.rs"]
 mod needs;
+#[path = "local_run/output_options.rs"]
+mod output_options;
 #[path = "local_run/prints.rs"]
 mod prints;
+#[path = "local_run/prints_much.rs"]
+mod prints_much;
 #[path = "local_run/programs.rs"]
 mod programs;
+#[path = "local_run/reads.rs"]
+mod reads;
+#[path = "local_run/terminal.rs"]
+mod terminal;
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -73,7 +81,15 @@ fn finish(command: &mut Command) -> Run {
         Err(_) => {
             nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).ok();
             let output = receiver.recv().unwrap().unwrap();
-            panic!("not over after {RUN_MAX:?}: {output:?}");
+            let end = |bytes: &[u8]| {
+                let end = &bytes[bytes.len().saturating_sub(2000)..];
+                String::from_utf8_lossy(end).into_owned()
+            };
+            panic!(
+                "not over after {RUN_MAX:?}: …{}\nstderr: …{}",
+                end(&output.stdout),
+                end(&output.stderr)
+            );
         }
     };
     Run {

@@ -47,6 +47,10 @@ const fn word(name: &'static str, values: usize, meaning: Meaning) -> Word {
 
 const BINDING: Meaning =
     Meaning::Noted("cores are chosen among those that the host gives, and whole");
+const FILES: Meaning = Meaning::Noted(
+    "--output-dir writes both streams of every rank to files, --only says whose are shown too",
+);
+const PATTERN: &str = "--output-dir DIR writes a file for each stream of each rank";
 const GO_ON: Meaning = Meaning::As("on-failure", "continue");
 const MCA: Meaning = Meaning::Noted("a setting of Open MPI's own components");
 const RENDEZVOUS: Meaning =
@@ -86,16 +90,6 @@ const WORDS: &[Word] = &[
         Meaning::Noted("rlaunch needs no installation on the hosts"),
     ),
     word("noprefix", 0, Meaning::Silent),
-    word(
-        "output-filename",
-        1,
-        Meaning::Refused("output to files is not in this version"),
-    ),
-    word(
-        "merge-stderr-to-stdout",
-        0,
-        Meaning::Refused("write 2>&1 after the command instead"),
-    ),
     // Hydra, Intel MPI
     word("genv", 2, Meaning::ExportPair),
     word("genvlist", 1, Meaning::ExportList),
@@ -109,6 +103,13 @@ const WORDS: &[Word] = &[
     word("launcher", 1, Meaning::Noted("hosts are reached by ssh")),
     word("rmk", 1, Meaning::Noted("no scheduler is asked")),
     word("print-all-exitcodes", 0, Meaning::Silent),
+    word("outfile-pattern", 1, Meaning::Refused(PATTERN)),
+    word("errfile-pattern", 1, Meaning::Refused(PATTERN)),
+    word(
+        "prepend-pattern",
+        1,
+        Meaning::Refused("--tag-output begins each line with rank and stream"),
+    ),
     word("disable-auto-cleanup", 0, GO_ON),
     // torchrun, deepspeed
     word("standalone", 0, Meaning::Silent),
@@ -122,6 +123,8 @@ const WORDS: &[Word] = &[
         Meaning::Noted("a failed job is not restarted in this version"),
     ),
     word("monitor-interval", 1, Meaning::Silent),
+    word("redirects", 1, FILES),
+    word("tee", 1, FILES),
     word("start-method", 1, Meaning::Silent),
     word(
         "node-rank",

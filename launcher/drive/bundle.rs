@@ -16,7 +16,7 @@ use tracing::info;
 
 use super::DriveError;
 use super::reach::Reached;
-use crate::talk::say;
+use crate::talk::note;
 
 #[derive(Debug)]
 pub(super) struct Bundle {
@@ -73,7 +73,7 @@ pub(super) async fn install(bundle: &Bundle, nodes: &mut [Reached]) -> Result<()
                         "module installed"
                     );
                 }
-                Err(status) => say(&format!(
+                Err(status) => note(&format!(
                     "warning: {}: the Python module was not installed: {}",
                     node.name,
                     status.message()

@@ -8,16 +8,32 @@ use rlaunch_plan::placement::Node;
 
 use super::DriveError;
 use super::reach::Reached;
+use crate::output::Files;
 use crate::program::Program;
 use crate::settings::{ProgramSettings, Settings, dropped_names};
-use crate::talk::say;
+use crate::talk::note;
 
-pub(super) fn stdin_rank(settings: &Settings, placement: &Placement) -> Result<(), DriveError> {
+/// Ranks that options name.
+pub(super) fn ranks(settings: &Settings, placement: &Placement) -> Result<(), DriveError> {
     let world = placement.ranks.len();
-    match settings.streams.stdin_rank {
-        Some(rank) if rank as usize >= world => Err(DriveError::NoStdinRank { rank, world }),
-        _ => Ok(()),
+    for (option, rank) in settings.named_ranks() {
+        if rank as usize >= world {
+            return Err(DriveError::NoSuchRank {
+                option,
+                rank,
+                world,
+            });
+        }
     }
+    Ok(())
+}
+
+/// Before hosts are contacted: the wrong name is told at once.
+pub(super) fn output_directory(settings: &Settings) -> Result<(), DriveError> {
+    if let Some(path) = &settings.streams.output_directory {
+        Files::make_directory(path)?;
+    }
+    Ok(())
 }
 
 pub(super) fn hosts(
@@ -47,7 +63,7 @@ pub(super) fn hosts(
     if nodes.iter().any(|node| !node.local)
         && let Some(names) = dropped.next()
     {
-        say(&format!(
+        note(&format!(
             "not passed to other hosts: {names}\nhint: -x NAME passes it"
         ));
     }
@@ -71,7 +87,7 @@ fn directory(
         return Err(DriveError::NoDirectory { hosts, directory });
     }
     let will = if settings.dry_run { "would be" } else { "is" };
-    say(&format!("{hosts}: directory {directory} {will} created"));
+    note(&format!("{hosts}: directory {directory} {will} created"));
     Ok(())
 }
 
@@ -120,7 +136,7 @@ fn warn_of_versions(here: &[Found<'_>]) {
     };
     let differs = |(_, found): &&Found<'_>| found.python_version != first.python_version;
     if let Some((name, other)) = here.iter().find(differs) {
-        say(&format!(
+        note(&format!(
             "warning: Python {} ({}) on {first_name}, but {} ({}) on {name}",
             first.python_version, first.python, other.python_version, other.python,
         ));

@@ -21,11 +21,12 @@ use super::reach::{Reached, wall_us};
 use super::signals::Received;
 use super::stdin::Stdin;
 use super::translate::{self, rank_of, stream};
-use crate::output::{Chunk, Printed, Printer, Stream, Tail};
+use crate::output::{Printer, Source, Tail};
 use crate::settings::Settings;
+use crate::talk;
 
 pub(super) struct Driver<'a> {
-    placement: &'a Placement,
+    pub(super) placement: &'a Placement,
     /// `--report-bindings`: what was planned, by rank.
     reported_cores: Option<&'a Cores>,
     pub(super) supervisor: Supervisor,
@@ -38,7 +39,7 @@ pub(super) struct Driver<'a> {
     pub(super) ranks: Vec<RankState>,
     started: usize,
     joined: usize,
-    credit_bytes: u64,
+    pub(super) credit_bytes: u64,
     /// Nobody reads our stdout any more.
     pub(super) stdout_closed: bool,
 }
@@ -56,7 +57,7 @@ pub(super) struct RankState {
     pub(super) tail: Tail,
     card: Option<Vec<u8>>,
     /// Printed, and not yet given back as credit; by stream.
-    owed_bytes: [u64; 2],
+    pub(super) owed_bytes: [u64; 2],
 }
 
 impl<'a> Driver<'a> {
@@ -145,7 +146,8 @@ impl<'a> Driver<'a> {
                     };
                     self.links.send_all(&to_agent::Message::PeerFailed(body));
                 }
-                Action::Warn(text) => self.printer.talk(prefixed(&text)),
+                Action::Warn(text) if talk::notes() => self.printer.talk(prefixed(&text)),
+                Action::Warn(_) => {}
                 Action::Disconnect { host } => self.links.disconnect(host),
                 Action::Done(verdict) => return Some(*verdict),
             }
@@ -153,7 +155,7 @@ impl<'a> Driver<'a> {
         None
     }
 
-    fn event(&mut self, event: Event) {
+    pub(super) fn event(&mut self, event: Event) {
         self.supervisor.handle_event(event, self.start.elapsed());
     }
 
@@ -168,12 +170,21 @@ impl<'a> Driver<'a> {
                 self.event(Event::Activity { host });
                 self.handle_message(host, message, stdin);
             }
-            FromHost::Said(line) => {
+            FromHost::Said(line) if talk::notes() => {
                 self.printer
                     .talk(format!("rlaunch: {}: {line}", self.hosts[host].name));
             }
+            FromHost::Said(_) => {}
             FromHost::Ended { .. } if self.hosts[host].finished => {}
-            FromHost::Ended { kind, detail } => self.event(Event::HostLost { host, kind, detail }),
+            FromHost::Ended { kind, detail } => {
+                if let Some(stdin) = stdin {
+                    self.placement.nodes[host]
+                        .ranks
+                        .iter()
+                        .for_each(|rank| stdin.handle_ended(*rank));
+                }
+                self.event(Event::HostLost { host, kind, detail });
+            }
         }
     }
 
@@ -192,7 +203,10 @@ impl<'a> Driver<'a> {
         }
         match message {
             Message::Output(output) => self.handle_output(output),
-            Message::OutputEnd(end) => self.printer.end(end.rank, stream(end.stream)),
+            Message::OutputEnd(end) => self.printer.end(Source {
+                rank: end.rank,
+                stream: stream(end.stream),
+            }),
             Message::Joined(joined) => self.handle_joined(joined),
             Message::Overdue(overdue) => self.handle_overdue(host, overdue.rank),
             Message::Broadcast(broadcast) => self.handle_broadcast(host, broadcast),
@@ -200,10 +214,14 @@ impl<'a> Driver<'a> {
             Message::Log(log) => self.handle_log(host, &log),
             Message::StdinTaken(taken) => {
                 if let Some(stdin) = stdin {
-                    stdin.handle_taken(taken.bytes);
+                    stdin.handle_taken(taken.rank, taken.bytes);
                 }
             }
             other => {
+                let ends = matches!(other, Message::Exited(_) | Message::LaunchFailed(_));
+                if let (Some(stdin), Some(rank), true) = (stdin, rank_of(&other), ends) {
+                    stdin.handle_ended(rank);
+                }
                 self.hosts[host].finished |= matches!(other, Message::Finished(_));
                 debug!(host, message = ?other, after = ?self.start.elapsed(), "told");
                 if let Message::Started(started) = &other {
@@ -226,26 +244,6 @@ impl<'a> Driver<'a> {
             let text = bind::report(&self.hosts[host].name, started, is_bound);
             self.printer.talk(text);
         }
-    }
-
-    fn handle_output(&mut self, output: v1::Output) {
-        let stream = stream(output.stream);
-        let v1::Output {
-            rank,
-            data,
-            host_time_us,
-            partial,
-            ..
-        } = output;
-        self.ranks[rank as usize].tail.push(stream, &data);
-        let data = data.into();
-        self.printer.chunk(Chunk {
-            rank,
-            stream,
-            data,
-            host_time_us,
-            partial,
-        });
     }
 
     /// Passed on to the other hosts. Of its meaning only "I lost rank N" is read, a failure that follows
@@ -335,6 +333,7 @@ impl<'a> Driver<'a> {
     fn handle_log(&mut self, host: usize, log: &v1::Log) {
         let name = &self.hosts[host].name;
         match log.level() {
+            v1::Level::Warn if !talk::notes() => {}
             v1::Level::Warn | v1::Level::Error => {
                 self.printer.talk(format!("rlaunch: {name}: {}", log.text));
             }
@@ -355,52 +354,6 @@ impl<'a> Driver<'a> {
                  lost and end their ranks",
             ),
         }
-    }
-
-    pub(super) fn handle_printed(&mut self, event: Printed) {
-        match event {
-            Printed::Bytes {
-                rank,
-                stream,
-                bytes,
-            } => {
-                let owed = &mut self.ranks[rank as usize].owed_bytes[stream as usize];
-                *owed += bytes;
-                // In large parts: each costs a message.
-                if *owed >= self.credit_bytes / 4 {
-                    let bytes = std::mem::take(owed);
-                    let stream = stream as i32;
-                    let host = self.placement.ranks[rank as usize].node_rank as usize;
-                    self.links.send(
-                        host,
-                        to_agent::Message::Credit(v1::Credit {
-                            rank,
-                            stream,
-                            bytes,
-                        }),
-                    );
-                }
-            }
-            // As a program that writes to `| head -1` ends by SIGPIPE.
-            Printed::Closed(Stream::Stdout) => {
-                self.stdout_closed = true;
-                self.event(Event::UserSignal {
-                    signal: nix::libc::SIGPIPE,
-                });
-            }
-            Printed::Closed(Stream::Stderr) => {}
-        }
-    }
-
-    pub(super) fn handle_stdin(&mut self, (rank, block): (u32, Option<Vec<u8>>)) {
-        let host = self.placement.ranks[rank as usize].node_rank as usize;
-        let end = block.is_none();
-        let stdin = v1::Stdin {
-            rank,
-            data: block.unwrap_or_default().into(),
-            end,
-        };
-        self.links.send(host, to_agent::Message::Stdin(stdin));
     }
 
     pub(super) fn beat(&mut self) {

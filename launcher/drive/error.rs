@@ -3,6 +3,8 @@
 use rlaunch_plan::{PlacementError, exit_code};
 use rlaunch_remote::ReachError;
 
+use crate::output::FilesError;
+
 /// The text is for the user: one line that names the host, then hints.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -21,8 +23,14 @@ pub enum DriveError {
     },
     #[error(transparent)]
     Placement(#[from] PlacementError),
-    #[error("--stdin {rank}: there is no such rank; the job has {world}")]
-    NoStdinRank { rank: u32, world: usize },
+    #[error("{option}: there is no rank {rank}; the job has {world}, counted from 0")]
+    NoSuchRank {
+        option: &'static str,
+        rank: u32,
+        world: usize,
+    },
+    #[error(transparent)]
+    Files(#[from] FilesError),
     #[error(
         "{hosts}: there is no directory {directory}\n\
          hint: --wdir DIR starts ranks in another one; the directory must exist on every host"
@@ -46,7 +54,7 @@ pub enum DriveError {
 impl DriveError {
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Placement(_) | Self::NoStdinRank { .. } => exit_code::USAGE,
+            Self::Placement(_) | Self::NoSuchRank { .. } | Self::Files(_) => exit_code::USAGE,
             Self::NoDirectory { .. } => exit_code::CANNOT_START,
             Self::NoPython { .. } => exit_code::NOT_FOUND,
             _ => exit_code::LAUNCHER,

@@ -15,7 +15,7 @@ use crate::program::Program;
 use crate::settings::{ProgramSettings, Settings};
 
 /// What may be under way of all ranks together; each stream gets its part, within bounds.
-const CREDIT_TOTAL_BYTES: u64 = 256 << 20;
+const CREDIT_TOTAL_BYTES: u64 = 64 << 20;
 /// Below it, long lines would arrive in pieces.
 const CREDIT_MIN_BYTES: u64 = 64 << 10;
 
@@ -51,6 +51,7 @@ pub(super) fn message(
         launcher_silence_ms: milliseconds(settings.limits.host_timeout),
         pty: settings.streams.pty,
         pty_echo,
+        merge_stderr: settings.streams.merge_stderr,
         output_credit: credit(world),
         bundle: !node.local && !node.survey.bundle_path.is_empty(),
         host: node.name.clone(),
@@ -95,7 +96,7 @@ fn rank_spec(settings: &Settings, plan: &Plan, rank: u32) -> v1::RankSpec {
             .into_iter()
             .map(|(name, value)| variable((name.into_bytes(), value.into_bytes())))
             .collect(),
-        stdin: settings.streams.stdin_rank == Some(rank),
+        stdin: settings.streams.stdin.is_some_and(|to| to.gives(rank)),
     }
 }
 

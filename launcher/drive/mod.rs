@@ -16,7 +16,9 @@ mod identity;
 mod launch;
 mod links;
 mod master;
+mod print;
 mod reach;
+mod reader;
 mod show;
 mod signals;
 mod stdin;
@@ -70,7 +72,7 @@ async fn drive(settings: Settings, start: Instant) -> Result<u8, DriveError> {
         .iter()
         .all(|host| host.slots.known().is_some());
     let early = if known {
-        Some(place(&allocation, &settings.placements)?)
+        Some(placed(&settings, &allocation)?)
     } else {
         None
     };
@@ -90,6 +92,7 @@ async fn drive(settings: Settings, start: Instant) -> Result<u8, DriveError> {
         Some(placement) => placement.nodes.iter().map(|node| node.host).collect(),
         None => (0..allocation.hosts.len()).collect(),
     };
+    check::output_directory(&settings)?;
     let bundle = bundle::find();
     let reached = reach::reach(&settings, &allocation, &wanted, bundle.as_ref()).await?;
     for host in &reached {
@@ -97,7 +100,7 @@ async fn drive(settings: Settings, start: Instant) -> Result<u8, DriveError> {
     }
     let placement = match early {
         Some(placement) => placement,
-        None => place(&allocation, &settings.placements)?,
+        None => placed(&settings, &allocation)?,
     };
     info!(
         ranks = placement.ranks.len(),
@@ -105,7 +108,6 @@ async fn drive(settings: Settings, start: Instant) -> Result<u8, DriveError> {
         "placed"
     );
     let mut nodes = nodes(reached, &placement);
-    check::stdin_rank(&settings, &placement)?;
     check::hosts(&settings, &placement, &nodes)?;
     let mut plan = Plan {
         identity,
@@ -127,6 +129,12 @@ async fn drive(settings: Settings, start: Instant) -> Result<u8, DriveError> {
         bundle::install(bundle, &mut nodes).await?;
     }
     supervise::supervise(&settings, &plan, nodes, bundle.as_ref(), start).await
+}
+
+fn placed(settings: &Settings, allocation: &Allocation) -> Result<Placement, DriveError> {
+    let placement = place(allocation, &settings.placements)?;
+    check::ranks(settings, &placement)?;
+    Ok(placement)
 }
 
 /// By node rank; hosts that got no rank are let go.

@@ -21,7 +21,7 @@ use tracing::{debug, info};
 use super::DriveError;
 use super::bundle::Bundle;
 use crate::settings::{ProgramSettings, Settings};
-use crate::talk::say;
+use crate::talk;
 
 /// A host with an agent that has answered.
 pub(super) struct Reached {
@@ -135,7 +135,7 @@ async fn ask(
     request: v1::SurveyRequest,
 ) -> Result<Reached, DriveError> {
     for note in &connection.notes {
-        say(&format!("{name}: {note}"));
+        talk::note(&format!("{name}: {note}"));
     }
     for detail in &connection.details {
         info!(host = name, "{detail}");

@@ -5,8 +5,8 @@
 
 use std::time::Instant;
 
-use rlaunch_plan::Verdict;
 use rlaunch_plan::verdict::Outcome;
+use rlaunch_plan::{Verdict, exit_code};
 use rlaunch_wire::limits::HEARTBEAT_PERIOD;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tracing::info;
@@ -15,12 +15,14 @@ use super::bundle::Bundle;
 use super::driver::Driver;
 use super::launch;
 use super::reach::Reached;
+use super::reader::Reader;
 use super::signals::{Received, Signals};
 use super::stdin::Stdin;
 use super::terminal::Terminal;
 use super::{DriveError, Plan};
-use crate::output::{Printed, Printer};
-use crate::settings::Settings;
+use crate::output::{Files, Printed, Printer, Printing, Stream};
+use crate::settings::{Settings, StdinTo};
+use crate::talk::say;
 
 /// Launches the ranks and stays until the job is over; the answer is the exit code.
 pub(super) async fn supervise(
@@ -32,9 +34,11 @@ pub(super) async fn supervise(
 ) -> Result<u8, DriveError> {
     let mut signals = Signals::catch().map_err(DriveError::Signals)?;
     let (report, mut printed) = mpsc::unbounded_channel();
-    let printer = Printer::start(settings.streams.style, report).map_err(DriveError::Printer)?;
-    let mut stdin = match settings.streams.stdin_rank {
-        Some(rank) => Some(Stdin::read(rank).map_err(DriveError::Printer)?),
+    let printing = printing(settings, plan)?;
+    let printer = Printer::start(printing, report).map_err(DriveError::Printer)?;
+    let mut reader = Reader::of_stdout().map_err(DriveError::Printer)?;
+    let mut stdin = match settings.streams.stdin {
+        Some(to) => Some(Stdin::read(to, world(plan)).map_err(DriveError::Printer)?),
         None => None,
     };
     let terminal = stdin
@@ -64,6 +68,7 @@ pub(super) async fn supervise(
                 }
             }
             Some(event) = printed.recv() => driver.handle_printed(event),
+            () = reader.gone() => driver.handle_printed(Printed::Closed(Stream::Stdout)),
             block = next_block(&mut stdin) => driver.handle_stdin(block),
             _ = beat.tick() => driver.beat(),
             () = sleep_until(due) => {}
@@ -95,17 +100,22 @@ impl Driver<'_> {
             self.printer.talk(text);
         }
         self.printer.close();
+        let mut code = verdict.exit_code;
         loop {
             tokio::select! {
-                event = printed.recv() => {
-                    // The thread has ended: all is written.
-                    if event.is_none() {
-                        return verdict.exit_code;
+                event = printed.recv() => match event {
+                    // The threads have ended: all is written.
+                    None => return code,
+                    // What was printed and is lost is no success.
+                    Some(Printed::Lost(text)) => {
+                        say(&text);
+                        code = if code == 0 { exit_code::LAUNCHER } else { code };
                     }
-                }
+                    Some(_) => {}
+                },
                 received = signals.next() => {
                     if matches!(received, Received::End(_)) {
-                        return verdict.exit_code;
+                        return code;
                     }
                 }
             }
@@ -113,9 +123,29 @@ impl Driver<'_> {
     }
 }
 
-async fn next_block(stdin: &mut Option<Stdin>) -> (u32, Option<Vec<u8>>) {
+fn world(plan: &Plan) -> u32 {
+    u32::try_from(plan.placement.ranks.len()).expect("placement bounds the ranks")
+}
+
+fn printing(settings: &Settings, plan: &Plan) -> Result<Printing, DriveError> {
+    let streams = &settings.streams;
+    let files = match &streams.output_directory {
+        Some(path) => {
+            let (merge, timestamp) = (streams.merge_stderr, streams.style.timestamp);
+            Some(Files::create(path, world(plan), merge, timestamp)?)
+        }
+        None => None,
+    };
+    Ok(Printing {
+        style: streams.style,
+        only: streams.only.clone(),
+        files,
+    })
+}
+
+async fn next_block(stdin: &mut Option<Stdin>) -> (StdinTo, Option<Vec<u8>>) {
     match stdin {
-        Some(stdin) => (stdin.rank, stdin.next().await),
+        Some(stdin) => (stdin.to, stdin.next().await),
         None => std::future::pending().await,
     }
 }

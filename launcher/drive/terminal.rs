@@ -7,6 +7,7 @@
 use std::io::{IsTerminal, Stdin, stdin};
 
 use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
+use nix::unistd::{getpgrp, tcgetpgrp};
 
 pub(super) struct Terminal {
     input: Stdin,
@@ -17,7 +18,7 @@ impl Terminal {
     /// None if standard input is no terminal, or is not ours to set.
     pub(super) fn pass_letters_on() -> Option<Self> {
         let input = stdin();
-        if !input.is_terminal() {
+        if !input.is_terminal() || is_in_background() {
             return None;
         }
         let before = tcgetattr(&input).ok()?;
@@ -28,6 +29,11 @@ impl Terminal {
         tcsetattr(&input, SetArg::TCSANOW, &quiet).ok()?;
         Some(Self { input, before })
     }
+}
+
+/// Whether standard input is a terminal that another process group has now.
+pub(super) fn is_in_background() -> bool {
+    tcgetpgrp(stdin()).is_ok_and(|group| group != getpgrp())
 }
 
 impl Drop for Terminal {

@@ -1,100 +1,188 @@
-//! The printing thread: chunks in, writes to descriptors 1 and 2 out, credit back.
+//! The printing threads: chunks in, writes to descriptors 1 and 2 and to files out, credit back.
 //!
-//! It ends when the [`Printer`] is closed or dropped, after all that was queued is written. A stream that nobody reads any more (EPIPE) is reported once; what is meant
-//! for it is dropped from then on, and its credit still returned, so that ranks can end.
+//! They end when the [`Printer`] is closed or dropped, after all that was queued is written. A stream
+//! that nobody reads any more (EPIPE) is reported once; what is meant for it is dropped from then on,
+//! and its credit still returned, so that ranks can end.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::stat::fstat;
-use nix::unistd::write;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::Stream;
-use super::lines::{Chunk, Lines, Piece, Style};
+use super::files::Files;
+use super::lines::{Chunk, Item, Lines, Piece};
+use super::only::Only;
+use super::tags::Style;
+use super::target::{Reports, Target};
+use super::{Source, Stream};
 
-/// What the thread reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What the threads report.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Printed {
-    /// So many bytes of the rank's stream are written.
-    Bytes {
-        rank: u32,
-        stream: Stream,
-        bytes: u64,
-    },
+    /// So many bytes are written, or need not be.
+    Bytes { source: Source, bytes: u64 },
     /// Nobody reads this stream of the launcher any more.
     Closed(Stream),
+    /// A disk is full, and waited for.
+    Full(String),
+    /// What ranks print is lost from here on; which, where and why.
+    Failed(String),
+    /// At the end: how much was lost.
+    Lost(String),
 }
 
-enum Item {
-    Chunk(Chunk),
-    End { rank: u32, stream: Stream },
-    Talk(String),
+/// What is shown, and how.
+#[derive(Debug, Default)]
+pub struct Printing {
+    pub style: Style,
+    /// None: all ranks.
+    pub only: Option<Only>,
+    pub files: Option<Files>,
 }
 
-/// Handle of the thread.
+/// Handle of the threads.
 #[derive(Debug)]
 pub struct Printer {
-    items: mpsc::Sender<Item>,
+    places: Places,
+    /// Goes first, where there are files.
+    files: Option<mpsc::Sender<Item>>,
+    reports: Reports,
 }
 
 /// Written in one go, at most about this.
 const BATCH_BYTES: usize = 256 * 1024;
 
 impl Printer {
-    pub fn start(style: Style, printed: UnboundedSender<Printed>) -> io::Result<Self> {
-        let (items, queue) = mpsc::channel();
-        std::thread::Builder::new()
-            .name("printer".into())
-            .spawn(move || Loop::new(style, queue, printed).run())?;
-        Ok(Self { items })
+    pub fn start(printing: Printing, printed: UnboundedSender<Printed>) -> io::Result<Self> {
+        let reports = Reports {
+            printed,
+            closing: Arc::new(AtomicBool::new(false)),
+        };
+        let Printing { style, only, files } = printing;
+        let senders = if streams_meet() {
+            let sender = Place::start("printer", style, &reports)?;
+            [sender.clone(), sender]
+        } else {
+            [
+                Place::start("printer-stdout", style, &reports)?,
+                Place::start("printer-stderr", style, &reports)?,
+            ]
+        };
+        let places = Places { senders, only };
+        let files = match files {
+            None => None,
+            Some(files) => Some(start_files(files, places.clone(), reports.clone())?),
+        };
+        Ok(Self {
+            places,
+            files,
+            reports,
+        })
     }
 
     pub fn chunk(&self, chunk: Chunk) {
         self.send(Item::Chunk(chunk));
     }
 
-    pub fn end(&self, rank: u32, stream: Stream) {
-        self.send(Item::End { rank, stream });
+    pub fn end(&self, source: Source) {
+        self.send(Item::End(source));
     }
 
     /// A message of the launcher's own, on stderr, between the lines of ranks.
     pub fn talk(&self, text: impl Into<String>) {
-        self.send(Item::Talk(text.into()));
+        self.places.send(Item::Talk(text.into()), &self.reports);
     }
 
-    /// Lets the thread write what is queued and end, which closes its channel of [`Printed`].
+    /// Lets the threads write what is queued and end, which closes their channel of [`Printed`].
     pub fn close(self) {
-        drop(self.items);
+        self.reports.closing.store(true, Ordering::Relaxed);
     }
 
     fn send(&self, item: Item) {
-        // The thread outlives its senders, unless it panicked.
-        self.items.send(item).ok();
+        match &self.files {
+            // The thread outlives its senders, unless it panicked.
+            Some(files) => files.send(item).unwrap_or_default(),
+            None => self.places.send(item, &self.reports),
+        }
     }
 }
 
-struct Loop {
-    lines: Lines,
-    queue: mpsc::Receiver<Item>,
-    printed: UnboundedSender<Printed>,
-    closed: [bool; 2],
-    start: Instant,
+/// Where output is shown: by stream, both the same if they are one place.
+#[derive(Debug, Clone)]
+struct Places {
+    senders: [mpsc::Sender<Item>; 2],
+    only: Option<Only>,
 }
 
-impl Loop {
-    fn new(style: Style, queue: mpsc::Receiver<Item>, printed: UnboundedSender<Printed>) -> Self {
-        Self {
-            lines: Lines::new(style).with_shared(streams_meet()),
-            queue,
-            printed,
-            closed: [false; 2],
-            start: Instant::now(),
+impl Places {
+    fn send(&self, item: Item, reports: &Reports) {
+        let shows = |rank| self.only.as_ref().is_none_or(|only| only.shows(rank));
+        let stream = match &item {
+            Item::Chunk(chunk) if !shows(chunk.source.rank) => {
+                let (source, bytes) = (chunk.source, chunk.data.len() as u64);
+                return reports.send(Printed::Bytes { source, bytes });
+            }
+            Item::Chunk(Chunk { source, .. }) | Item::End(source) => source.stream,
+            Item::Talk(_) => Stream::Stderr,
+        };
+        // The thread outlives its senders, unless it panicked.
+        self.senders[stream.index()].send(item).ok();
+    }
+}
+
+fn start_files(
+    mut files: Files,
+    places: Places,
+    reports: Reports,
+) -> io::Result<mpsc::Sender<Item>> {
+    let (sender, queue) = mpsc::channel();
+    let run = move || {
+        for item in queue {
+            if let Item::Chunk(chunk) = &item {
+                files.write(chunk, &reports);
+            }
+            places.send(item, &reports);
         }
+        files.conclude(&reports);
+    };
+    std::thread::Builder::new()
+        .name("output-files".into())
+        .spawn(run)?;
+    Ok(sender)
+}
+
+/// One place, which is one or both of the launcher's streams.
+struct Place {
+    lines: Lines,
+    queue: mpsc::Receiver<Item>,
+    reports: Reports,
+    targets: [Target; 2],
+    start: Instant,
+    /// Time that the place took nothing; it is no rank's.
+    stalled: Duration,
+}
+
+impl Place {
+    fn start(name: &str, style: Style, reports: &Reports) -> io::Result<mpsc::Sender<Item>> {
+        let (sender, queue) = mpsc::channel();
+        let streams = [Stream::Stdout, Stream::Stderr];
+        let place = Self {
+            lines: Lines::new(style),
+            queue,
+            reports: reports.clone(),
+            targets: streams.map(|stream| Target::new(stream.name(), Some(stream))),
+            start: Instant::now(),
+            stalled: Duration::ZERO,
+        };
+        std::thread::Builder::new()
+            .name(name.into())
+            .spawn(move || place.run())?;
+        Ok(sender)
     }
 
     fn run(mut self) {
@@ -104,74 +192,60 @@ impl Loop {
                     .queue
                     .recv()
                     .map_err(|_| RecvTimeoutError::Disconnected),
-                Some(due) => self
-                    .queue
-                    .recv_timeout(due.saturating_sub(self.start.elapsed())),
+                Some(due) => self.queue.recv_timeout(due.saturating_sub(self.now())),
             };
-            let mut credits = Vec::new();
             match first {
-                Ok(item) => {
-                    let mut bytes = self.take(item, &mut credits);
-                    while bytes < BATCH_BYTES {
-                        let Ok(item) = self.queue.try_recv() else {
-                            break;
-                        };
-                        bytes += self.take(item, &mut credits);
-                    }
-                }
-                Err(RecvTimeoutError::Timeout) => {}
+                Ok(item) => self.take_batch(item),
+                Err(RecvTimeoutError::Timeout) => self.lines.handle_timeout(self.now()),
                 Err(RecvTimeoutError::Disconnected) => {
                     self.lines.finish();
                     self.write();
+                    for target in self.targets {
+                        target.conclude(&self.reports);
+                    }
                     return;
                 }
             }
-            self.lines.handle_timeout(self.start.elapsed());
             self.write();
-            for credit in credits {
-                self.printed.send(credit).ok();
-            }
         }
     }
 
-    fn take(&mut self, item: Item, credits: &mut Vec<Printed>) -> usize {
-        match item {
-            Item::Chunk(chunk) => {
-                let bytes = chunk.data.len();
-                let Chunk { rank, stream, .. } = chunk;
-                credits.push(Printed::Bytes {
-                    rank,
-                    stream,
-                    bytes: bytes as u64,
-                });
-                self.lines.handle_chunk(chunk, self.start.elapsed());
-                bytes
+    /// What is queued, up to a size. What is late counts as late only behind what has come already.
+    fn take_batch(&mut self, first: Item) {
+        let now = self.now();
+        let mut next = Some(first);
+        let mut bytes = 0;
+        while let Some(item) = next {
+            if let Item::Chunk(chunk) = &item {
+                bytes += chunk.data.len();
             }
-            Item::End { rank, stream } => {
-                self.lines.handle_end(rank, stream);
-                0
+            self.lines.handle(item, now);
+            if bytes >= BATCH_BYTES {
+                return;
             }
-            Item::Talk(text) => {
-                self.lines.handle_talk(text);
-                0
-            }
+            next = self.queue.try_recv().ok();
         }
+        self.lines.handle_timeout(now);
     }
 
     fn write(&mut self) {
-        for Piece { stream, data } in self.lines.take() {
-            if self.closed[stream.index()] {
-                continue;
-            }
-            let result = match stream {
-                Stream::Stdout => write_all(io::stdout().as_fd(), &data),
-                Stream::Stderr => write_all(io::stderr().as_fd(), &data),
-            };
-            if result.is_err() {
-                self.closed[stream.index()] = true;
-                self.printed.send(Printed::Closed(stream)).ok();
+        let start = Instant::now();
+        let (pieces, shown) = self.lines.take();
+        for Piece { stream, data } in pieces {
+            let target = &mut self.targets[stream.index()];
+            match stream {
+                Stream::Stdout => target.write(io::stdout().as_fd(), &data, &self.reports),
+                Stream::Stderr => target.write(io::stderr().as_fd(), &data, &self.reports),
             }
         }
+        self.stalled += start.elapsed();
+        for (source, bytes) in shown {
+            self.reports.send(Printed::Bytes { source, bytes });
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.start.elapsed().saturating_sub(self.stalled)
     }
 }
 
@@ -181,20 +255,4 @@ fn streams_meet() -> bool {
         return false;
     };
     (stdout.st_dev, stdout.st_ino) == (stderr.st_dev, stderr.st_ino)
-}
-
-/// Writes all, also where a program that shares the terminal has set it non-blocking.
-fn write_all(to: BorrowedFd<'_>, mut data: &[u8]) -> Result<(), Errno> {
-    while !data.is_empty() {
-        match write(to, data) {
-            Ok(written) => data = &data[written..],
-            Err(Errno::EINTR) => {}
-            Err(Errno::EAGAIN) => {
-                let mut waits = [PollFd::new(to, PollFlags::POLLOUT)];
-                poll(&mut waits, PollTimeout::NONE).ok();
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }

@@ -32,7 +32,7 @@ pub use error::SettingsError;
 pub use limits::Limits;
 pub use programs::ProgramSettings;
 pub use rendezvous::Rendezvous;
-pub use streams::Streams;
+pub use streams::{StdinTo, Streams};
 
 /// A job, as meant.
 #[derive(Debug)]
@@ -80,10 +80,9 @@ pub fn resolve(
     let mut allocation = hosts::allocate(&typed, &config, &mut placements)?;
     remote::add_port(&options, &config, &mut allocation)?;
     check_before_survey(&allocation, &placements)?;
-    let ranks = placements.iter().map(|it| it.ranks).sum::<Option<u32>>();
     Ok(Settings {
         binding: binding::binding(&options)?,
-        streams: streams::streams(&options, &config, ranks)?,
+        streams: streams::streams(&options, &config)?,
         limits: limits::limits(&options, &config)?,
         rendezvous: rendezvous::rendezvous(&options)?,
         remote: remote::remote(&options, &config),

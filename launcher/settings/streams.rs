@@ -1,44 +1,91 @@
 //! What the ranks read and print.
 
-use super::SettingsError;
+use std::path::PathBuf;
+
+use super::{Settings, SettingsError};
 use crate::cli::Options;
 use crate::config::Config;
-use crate::output::Style;
+use crate::output::{Only, Style};
 
 #[derive(Debug, Clone)]
 pub struct Streams {
-    pub stdin_rank: Option<u32>,
+    /// Who gets this standard input; none: nobody.
+    pub stdin: Option<StdinTo>,
     pub pty: bool,
     pub style: Style,
+    /// Whose output is shown; none: everybody's.
+    pub only: Option<Only>,
+    /// Where files of each rank's output go, on this machine.
+    pub output_directory: Option<PathBuf>,
+    pub merge_stderr: bool,
 }
 
-pub(super) fn streams(
-    options: &Options,
-    config: &Config,
-    ranks: Option<u32>,
-) -> Result<Streams, SettingsError> {
+/// Who gets this standard input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StdinTo {
+    Rank(u32),
+    /// A copy for each.
+    All,
+}
+
+pub(super) fn streams(options: &Options, config: &Config) -> Result<Streams, SettingsError> {
+    let output = &options.output;
     Ok(Streams {
-        stdin_rank: stdin_rank(options.program.stdin.as_deref(), ranks)?,
+        stdin: stdin(options.program.stdin.as_deref())?,
         pty: options.program.pty,
         style: Style {
-            tag: options.output.tag_output || config.tag_output == Some(true),
-            timestamp: options.output.timestamp_output || config.timestamp_output == Some(true),
+            tag: output.tag_output || config.tag_output == Some(true),
+            timestamp: output.timestamp || config.timestamp == Some(true),
         },
+        only: only(output.only.as_deref())?,
+        output_directory: output.output_dir.clone(),
+        merge_stderr: output.merge_stderr,
     })
 }
 
-fn stdin_rank(text: Option<&str>, ranks: Option<u32>) -> Result<Option<u32>, SettingsError> {
-    let Some(text) = text.filter(|text| *text != "none") else {
+/// Nobody, unless asked: a job in a shell's `while read` loop must not eat the loop's input.
+fn stdin(text: Option<&str>) -> Result<Option<StdinTo>, SettingsError> {
+    match text {
+        None | Some("none") => Ok(None),
+        Some("all") => Ok(Some(StdinTo::All)),
+        Some(text) => match text.parse() {
+            Ok(rank) => Ok(Some(StdinTo::Rank(rank))),
+            Err(_) => Err(SettingsError::Value {
+                option: "--stdin",
+                value: text.to_owned(),
+                problem: "expected a rank, `all` or `none`",
+            }),
+        },
+    }
+}
+
+fn only(text: Option<&str>) -> Result<Option<Only>, SettingsError> {
+    let Some(text) = text.filter(|text| *text != "all") else {
         return Ok(None);
     };
-    let problem = match (text.parse::<u32>(), ranks) {
-        (Err(_), _) => "expected a rank, or `none`",
-        (Ok(rank), Some(ranks)) if rank >= ranks => "there is no such rank",
-        (Ok(rank), _) => return Ok(Some(rank)),
-    };
-    Err(SettingsError::Value {
-        option: "--stdin",
+    let wrong = |problem| SettingsError::Value {
+        option: "--only",
         value: text.to_owned(),
         problem,
-    })
+    };
+    Only::parse(text).map(Some).map_err(wrong)
+}
+
+impl StdinTo {
+    pub(crate) fn gives(self, rank: u32) -> bool {
+        self == Self::All || self == Self::Rank(rank)
+    }
+}
+
+impl Settings {
+    /// Ranks that options name, which the job must have.
+    pub(crate) fn named_ranks(&self) -> Vec<(&'static str, u32)> {
+        let stdin = match self.streams.stdin {
+            Some(StdinTo::Rank(rank)) => Some(("--stdin", rank)),
+            Some(StdinTo::All) | None => None,
+        };
+        let only = self.streams.only.as_ref().and_then(Only::last);
+        let only = only.map(|rank| ("--only", rank));
+        stdin.into_iter().chain(only).collect()
+    }
 }

@@ -26,8 +26,14 @@ fn mistakes_are_refused_with_their_values() {
             "--timeout soon true",
             "--timeout soon: expected a time, such as 90, 1.5, 500ms, 10m, 2h",
         ),
-        ("--stdin x true", "--stdin x: expected a rank, or `none`"),
-        ("-np 2 --stdin 2 true", "--stdin 2: there is no such rank"),
+        (
+            "--stdin x true",
+            "--stdin x: expected a rank, `all` or `none`",
+        ),
+        (
+            "--only 0-x true",
+            "--only 0-x: expected ranks, such as 0 or 0,4-7, or `none`",
+        ),
         (
             "--master-port 0 true",
             "--master-port 0: expected a port, 1 to 65535",
@@ -57,7 +63,7 @@ fn defaults_and_values() {
     assert_eq!(settings.limits.kill_after, Duration::from_secs(10));
     assert_eq!(settings.limits.host_timeout, Duration::from_secs(30));
     assert_eq!(
-        (settings.limits.timeout, settings.streams.stdin_rank),
+        (settings.limits.timeout, settings.streams.stdin),
         (None, None)
     );
     assert!(settings.programs[0].directory.is_absolute() && settings.rendezvous.hold_port);
@@ -67,7 +73,7 @@ fn defaults_and_values() {
     .unwrap();
     assert_eq!(settings.limits.timeout, Some(Duration::from_millis(1500)));
     assert_eq!(settings.limits.kill_after, Duration::from_millis(500));
-    assert_eq!(settings.streams.stdin_rank, Some(1));
+    assert_eq!(settings.streams.stdin, Some(StdinTo::Rank(1)));
     assert!(
         settings.programs[0].directory.ends_with("sub")
             && settings.programs[0].directory.is_absolute()

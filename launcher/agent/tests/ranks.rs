@@ -351,7 +351,7 @@ async fn stdin_reaches_the_rank_that_has_one_and_ends() {
         job.send(ToAgentMessage::Stdin(Stdin {
             rank: 1,
             data,
-            end: false,
+            ..Stdin::default()
         }))
         .await;
     }
@@ -390,6 +390,7 @@ async fn a_terminal_is_one_and_takes_what_is_typed() {
             rank: 0,
             data: text.to_owned().into(),
             end,
+            ..Stdin::default()
         })
     };
     job.send(type_in("hello\n", false)).await;

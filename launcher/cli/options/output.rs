@@ -1,5 +1,7 @@
 //! What is shown.
 
+use std::path::PathBuf;
+
 use clap::{ArgAction, Args};
 
 #[derive(Debug, Args)]
@@ -9,9 +11,23 @@ pub struct OutputOptions {
     #[arg(long, aliases = ["prepend-rank", "l"])]
     pub tag_output: bool,
     /// Begin each line with the time on the rank's host, in UTC
-    #[arg(long)]
-    pub timestamp_output: bool,
+    #[arg(long, alias = "timestamp-output")]
+    pub timestamp: bool,
+    /// Write each stream of each rank to a file in this directory, on this machine, too
+    #[arg(long, value_name = "DIR",
+          aliases = ["output-directory", "output-filename", "log-dir"])]
+    pub output_dir: Option<PathBuf>,
+    /// Show only what these ranks print: `0`, `0,4-7`, `none`; files and verdict have the others too
+    /// [default: all]
+    #[arg(long, value_name = "RANKS")]
+    pub only: Option<String>,
+    /// Send each rank's stderr where its stdout goes, in the order of its writes
+    #[arg(long, alias = "merge-stderr-to-stdout")]
+    pub merge_stderr: bool,
+    /// Leave out notes and warnings; why a job ended is told
+    #[arg(short = 'q', long, overrides_with = "verbose")]
+    pub quiet: bool,
     /// Say what is done and how long it takes; twice for more
-    #[arg(short = 'v', long, action = ArgAction::Count)]
+    #[arg(short = 'v', long, action = ArgAction::Count, overrides_with = "quiet")]
     pub verbose: u8,
 }

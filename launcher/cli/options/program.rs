@@ -24,7 +24,7 @@ pub struct ProgramOptions {
     /// Pass this environment (`all`) or only -x and what the job needs (`none`)
     #[arg(long, value_name = "WHICH")]
     pub env: Option<Inherit>,
-    /// Rank that reads this standard input, or `none` [default: none]
+    /// Rank that reads this standard input, `all` for a copy to each, or `none` [default: none]
     #[arg(long, value_name = "RANK")]
     pub stdin: Option<String>,
     /// Give each rank a terminal of its own

@@ -6,6 +6,7 @@
 //! It ends the job by itself when the launcher's stream ends, when the launcher is silent for as
 //! long as the Launch said, and when the keeper is gone.
 
+mod credit;
 mod environment;
 mod events;
 mod keeper_link;

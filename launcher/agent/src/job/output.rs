@@ -15,6 +15,7 @@ use rlaunch_wire::limits::DRAIN_MAX;
 use tokio::sync::mpsc;
 use tokio::time::{Instant as TokioInstant, sleep_until};
 
+use super::credit::Credit;
 use super::lines::{Chunk, Lines};
 use super::outgoing::Outgoing;
 use super::pipe::AsyncPipe;
@@ -40,24 +41,20 @@ pub(crate) struct Capture {
     pipe: Option<AsyncPipe>,
     lines: Lines,
     waiting: Spill,
-    /// Negative after a line that is longer than the whole credit.
-    credit: i64,
-    credit_whole: i64,
+    credit: Credit,
     started: bool,
     drain_until: Option<Instant>,
 }
 
 impl Capture {
     pub(crate) fn new(rank: u32, stream: OutputStream, pipe: AsyncPipe, credit: u64) -> Self {
-        let credit = i64::try_from(credit).unwrap_or(i64::MAX);
         Self {
             rank,
             stream,
             pipe: Some(pipe),
             lines: Lines::default(),
             waiting: Spill::default(),
-            credit,
-            credit_whole: credit,
+            credit: Credit::new(credit),
             started: false,
             drain_until: None,
         }
@@ -70,16 +67,21 @@ impl Capture {
         outgoing: Outgoing,
     ) {
         let mut buffer = vec![0; READ_BYTES];
+        let mut has_read = false;
         loop {
             self.send_within_credit(&outgoing).await;
             if self.pipe.is_none() && self.waiting.is_empty() {
                 break;
             }
             let reads = self.started && self.pipe.is_some() && self.waiting.has_room();
+            if reads && !has_read {
+                self.lines.resume(Instant::now());
+            }
+            has_read = reads;
             tokio::select! {
                 biased;
                 command = commands.recv() => match command {
-                    Some(Command::Credit(bytes)) => self.add_credit(bytes),
+                    Some(Command::Credit(bytes)) => self.credit.add(bytes),
                     Some(Command::Started) => self.started = true,
                     Some(Command::RankEnded) => {
                         self.started = true;
@@ -143,16 +145,9 @@ impl Capture {
         }
     }
 
-    fn add_credit(&mut self, bytes: u64) {
-        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-        self.credit = self.credit.saturating_add(bytes).min(self.credit_whole);
-    }
-
     async fn send_within_credit(&mut self, outgoing: &Outgoing) {
         while let Some(len) = self.waiting.front_len() {
-            let len = i64::try_from(len).unwrap_or(i64::MAX);
-            // A line longer than the whole credit goes when nothing else is under way.
-            if len > self.credit && self.credit < self.credit_whole {
+            if !self.credit.allows(len as u64) {
                 return;
             }
             let item = match self.waiting.pop() {
@@ -168,7 +163,7 @@ impl Capture {
                     continue;
                 }
             };
-            self.credit -= len;
+            self.credit.take(item.data.len() as u64);
             let message = Output {
                 rank: self.rank,
                 stream: self.stream.into(),

@@ -35,7 +35,7 @@ const TERMINAL_COLUMNS: u16 = 80;
 /// The agent's ends of one rank.
 #[derive(Default)]
 pub(crate) struct RankIo {
-    /// By stream; none where a terminal has merged them.
+    /// By stream; none where both are one.
     pub(crate) captures: [Option<mpsc::UnboundedSender<Command>>; 2],
     pub(crate) stdin: Option<StdinSender>,
 }
@@ -119,7 +119,7 @@ impl Starter<'_> {
             let errno = error.raw_os_error().unwrap_or(libc::EIO);
             failed(spec, "fork", &plan.argv[0], errno)
         };
-        let ends = Ends::open(self.launch.pty, self.launch.pty_echo, spec.stdin).map_err(setup)?;
+        let ends = Ends::open(self.launch, spec.stdin).map_err(setup)?;
         let terminal = self.launch.pty;
         self.keeper
             .spawn(spec.rank, &plan, &ends.theirs)
@@ -245,18 +245,24 @@ fn login() -> Environment {
 struct Ends {
     /// What becomes the rank's 0, 1 and 2.
     theirs: [OwnedFd; 3],
-    /// Stdout and stderr, or only the first: a terminal.
+    /// Stdout and stderr, or only the first: a terminal, or stderr merged into it.
     outputs: [Option<OwnedFd>; 2],
     input: Option<OwnedFd>,
 }
 
 impl Ends {
-    fn open(terminal: bool, echo: bool, stdin: bool) -> io::Result<Self> {
-        if terminal {
-            return Self::open_terminal(echo, stdin);
+    fn open(launch: &Launch, stdin: bool) -> io::Result<Self> {
+        if launch.pty {
+            return Self::open_terminal(launch.pty_echo, stdin);
         }
         let (stdout, their_stdout) = pipe2(OFlag::O_CLOEXEC)?;
-        let (stderr, their_stderr) = pipe2(OFlag::O_CLOEXEC)?;
+        let (stderr, their_stderr) = if launch.merge_stderr {
+            // One pipe, so that what a rank writes to both keeps its order.
+            (None, their_stdout.try_clone()?)
+        } else {
+            let (stderr, their_stderr) = pipe2(OFlag::O_CLOEXEC)?;
+            (Some(stderr), their_stderr)
+        };
         let (their_stdin, input) = if stdin {
             let (read, write) = pipe2(OFlag::O_CLOEXEC)?;
             (read, Some(write))
@@ -265,7 +271,7 @@ impl Ends {
         };
         Ok(Self {
             theirs: [their_stdin, their_stdout, their_stderr],
-            outputs: [Some(stdout), Some(stderr)],
+            outputs: [Some(stdout), stderr],
             input,
         })
     }

@@ -224,21 +224,26 @@ impl Job {
     }
 
     fn stdin(&mut self, stdin: v1::Stdin) {
-        let Some(io) = self.ios.get_mut(&stdin.rank) else {
-            return;
-        };
-        let Some(sender) = &io.stdin else {
-            return;
-        };
-        if !sender.send(stdin.data) {
-            let text = format!(
-                "rank {} got no more of its stdin: more was sent than it had room for",
-                stdin.rank
-            );
-            self.outgoing.log(Level::Error, text);
-            io.stdin = None;
-        } else if stdin.end {
-            sender.end();
+        let v1::Stdin {
+            rank,
+            data,
+            end,
+            all,
+        } = stdin;
+        let ranks = if all { 0..=u32::MAX } else { rank..=rank };
+        for (rank, io) in self.ios.range_mut(ranks) {
+            let Some(sender) = &io.stdin else {
+                continue;
+            };
+            if !sender.send(data.clone()) {
+                let text = format!(
+                    "rank {rank} got no more of its stdin: more was sent than it had room for"
+                );
+                self.outgoing.log(Level::Error, text);
+                io.stdin = None;
+            } else if end {
+                sender.end();
+            }
         }
     }
 

@@ -227,6 +227,9 @@ pub struct Launch {
     /// the launcher's own terminal passes letters on without showing them
     #[prost(bool, tag = "16")]
     pub pty_echo: bool,
+    /// stderr goes where stdout goes, in the order of its writes
+    #[prost(bool, tag = "18")]
+    pub merge_stderr: bool,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Program {
@@ -306,6 +309,9 @@ pub struct Stdin {
     pub data: ::prost::bytes::Bytes,
     #[prost(bool, tag = "3")]
     pub end: bool,
+    /// to every rank of the host that has one, instead of `rank`
+    #[prost(bool, tag = "4")]
+    pub all: bool,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Heartbeat {

@@ -1,0 +1,161 @@
+//! With a terminal as stdin or stdout.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use nix::pty::openpty;
+use nix::sys::termios::{OutputFlags, SetArg, tcgetattr, tcsetattr};
+
+use super::{finish, rlaunch};
+
+/// Our side of a terminal that shows bytes as they are, and its other side.
+fn terminal() -> (File, OwnedFd) {
+    let pair = openpty(None, None).unwrap();
+    let mut modes = tcgetattr(&pair.slave).unwrap();
+    modes.output_flags.remove(OutputFlags::OPOST);
+    tcsetattr(&pair.slave, SetArg::TCSANOW, &modes).unwrap();
+    (pair.master.into(), pair.slave)
+}
+
+/// What the terminal shows until `text` is there.
+fn shown(terminal: File, text: &'static str) -> String {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let (mut terminal, mut seen, mut buffer) = (terminal, String::new(), [0; 4096]);
+        while !seen.contains(text) {
+            match terminal.read(&mut buffer) {
+                Ok(count) if count > 0 => {
+                    seen.push_str(&String::from_utf8_lossy(&buffer[..count]));
+                }
+                _ => break,
+            }
+        }
+        sender.send(seen)
+    });
+    receiver
+        .recv_timeout(Duration::from_secs(30))
+        .expect("the terminal shows nothing")
+}
+
+fn end(mut child: Child) {
+    let pid = nix::unistd::Pid::from_raw(child.id().cast_signed());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+    child.wait().unwrap();
+}
+
+/// A terminal never says that it ends: the job ends with its ranks.
+#[test]
+fn a_program_that_reads_one_line_ends() {
+    let (mut ours, theirs) = terminal();
+    ours.write_all(b"one\ntwo\n").unwrap();
+    let mut command = rlaunch();
+    let run = finish(
+        command
+            .stdin(theirs)
+            .args(["--stdin", "0", "-np", "1", "head", "-1"]),
+    );
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "one\n"));
+    assert!(run.took < Duration::from_secs(20));
+}
+
+/// ^D is the end of the rank's input.
+#[test]
+fn the_end_of_input_is_passed_on() {
+    let (mut ours, theirs) = terminal();
+    ours.write_all(b"one\n\x04").unwrap();
+    let mut command = rlaunch();
+    let run = finish(
+        command
+            .stdin(theirs)
+            .args(["--stdin", "0", "-np", "1", "wc", "-l"]),
+    );
+    assert_eq!((run.code, run.stdout.trim()), (Some(0), "1"));
+}
+
+/// Two ranks with a bar each, live: who draws while the other's bar stands there begins a line.
+#[test]
+fn progress_bars_are_live_on_a_terminal() {
+    let (ours, theirs) = terminal();
+    let script = "[ $RANK = 0 ] || sleep 0.7; printf '\\r10%%' >&2; sleep 1.4; printf '\\r20%%' >&2; \
+                  sleep 1000";
+    let child = rlaunch()
+        .args([
+            "-np",
+            "2",
+            "--oversubscribe",
+            "--tag-output",
+            "--",
+            "sh",
+            "-c",
+            script,
+        ])
+        .stdout(theirs.try_clone().unwrap())
+        .stderr(theirs)
+        .spawn()
+        .unwrap();
+    let text = shown(ours, "[1]<stderr>+ 20%");
+    assert_eq!(
+        text,
+        "\r[0]<stderr>: 10%\n\r[1]<stderr>: 10%\n\r[0]<stderr>+ 20%\n\r[1]<stderr>+ 20%"
+    );
+    end(child);
+}
+
+/// Python's own progress bars and prompts: alone on a terminal a rank's bytes are what it wrote.
+#[test]
+fn one_rank_alone_writes_as_without_a_launcher() {
+    let (ours, theirs) = terminal();
+    let script =
+        "printf 'name? '; sleep 0.6; printf 'x\\n' >&2; printf 'half'; sleep 0.6; echo ' done'";
+    let child = rlaunch()
+        .args(["-np", "1", "--", "sh", "-c", script])
+        .stdout(theirs.try_clone().unwrap())
+        .stderr(theirs)
+        .spawn()
+        .unwrap();
+    assert_eq!(shown(ours, "done\n"), "name? x\nhalf done\n");
+    end(child);
+}
+
+/// In the background of a terminal that it may not read, the job runs; it reads once it is in
+/// front.
+#[test]
+fn a_job_in_the_background_is_not_stopped() {
+    let (mut ours, theirs) = terminal();
+    ours.write_all(b"typed\n").unwrap();
+    // A shell with job control, whose job is first in the background.
+    let script = "set -m; \"$0\" -np 2 --oversubscribe --stdin 0 -- sh -c \
+                  'echo rank $RANK runs; [ $RANK = 1 ] || head -1' & \
+                  sleep 2; fg >&2";
+    let mut command = Command::new("setsid");
+    command
+        .args([
+            "--ctty",
+            "--wait",
+            "sh",
+            "-c",
+            script,
+            env!("CARGO_BIN_EXE_rlaunch"),
+        ])
+        .stdin(theirs)
+        .stdout(Stdio::piped());
+    let start = Instant::now();
+    let run = finish(&mut command);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let mut lines: Vec<&str> = run.stdout.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(
+        lines,
+        ["rank 0 runs", "rank 1 runs", "typed"],
+        "{}",
+        run.stderr
+    );
+    assert!(
+        start.elapsed() > Duration::from_secs(2),
+        "it read in the background"
+    );
+}
