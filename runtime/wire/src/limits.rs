@@ -12,6 +12,8 @@ pub const OUTPUT_CREDIT_PARTS: u64 = 4;
 /// Beyond the credit the agent spills this much of one stream to an unlinked file; then the
 /// printing rank waits.
 pub const OUTPUT_SPILL_MAX_BYTES: u64 = 64 << 20;
+/// Left free on the disk that it spills to: what others need of a host's root.
+pub const SPILL_FREE_MIN_BYTES: u64 = 64 << 20;
 /// One line kept whole by the agent; a longer one is passed on in pieces, marked partial.
 pub const LINE_MAX_BYTES: usize = 1 << 20;
 /// The launcher lets what other ranks print wait while one prints a line longer than that, up to so

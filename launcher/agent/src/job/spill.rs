@@ -2,7 +2,8 @@
 //! not read any more, so that the printing rank waits.
 //!
 //! First in, first out. Of the file, what was given out is punched out again, so that its size on
-//! disk is what still waits. A full disk is the same as a full spill.
+//! disk is what still waits. A full disk is the same as a full spill, and a disk counts as full
+//! while others still have [`SPILL_FREE_MIN_BYTES`] of it.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -10,9 +11,12 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
+use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, fallocate};
 use nix::libc;
-use rlaunch_wire::limits::{LINE_MAX_BYTES, OUTPUT_SPILL_MAX_BYTES};
+use nix::sys::statfs::{TMPFS_MAGIC, statfs};
+use nix::sys::statvfs::fstatvfs;
+use rlaunch_wire::limits::{LINE_MAX_BYTES, OUTPUT_SPILL_MAX_BYTES, SPILL_FREE_MIN_BYTES};
 
 /// Held in memory before the file is touched: what a reader that is only slow needs.
 const MEMORY_MAX_BYTES: usize = 256 * 1024;
@@ -103,6 +107,10 @@ impl Spill {
             self.file = Some(unlinked_file()?);
         }
         let file = self.file.as_ref().expect("made above");
+        let end = self.tail + item.data.len() as u64;
+        if end / PUNCH_BYTES > self.tail / PUNCH_BYTES && !leaves_room(file) {
+            return Err(Errno::ENOSPC.into());
+        }
         file.write_all_at(&item.data, self.tail)?;
         let (partial, time_us) = (item.partial, item.time_us);
         self.records.push_back(Record {
@@ -150,15 +158,29 @@ impl Spill {
     }
 }
 
+/// Where the file system says nothing of its room, there is some until a write fails.
+fn leaves_room(file: &File) -> bool {
+    fstatvfs(file).map_or(true, |found| {
+        found.blocks_available().saturating_mul(found.fragment_size()) >= SPILL_FREE_MIN_BYTES
+    })
+}
+
+/// On a disk if there is one to write on; else where files are memory.
 fn unlinked_file() -> io::Result<File> {
     let mut last = io::Error::from(io::ErrorKind::NotFound);
-    for folder in [std::env::temp_dir(), "/var/tmp".into(), "/tmp".into()] {
+    let mut folders = [std::env::temp_dir(), "/var/tmp".into(), "/tmp".into()];
+    folders.sort_by_key(|folder| is_memory(folder));
+    for folder in folders {
         match unlinked_in(&folder) {
             Ok(file) => return Ok(file),
             Err(error) => last = error,
         }
     }
     Err(last)
+}
+
+fn is_memory(folder: &Path) -> bool {
+    statfs(folder).is_ok_and(|found| found.filesystem_type() == TMPFS_MAGIC)
 }
 
 fn unlinked_in(folder: &Path) -> io::Result<File> {
