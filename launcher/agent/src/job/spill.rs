@@ -161,7 +161,10 @@ impl Spill {
 /// Where the file system says nothing of its room, there is some until a write fails.
 fn leaves_room(file: &File) -> bool {
     fstatvfs(file).map_or(true, |found| {
-        found.blocks_available().saturating_mul(found.fragment_size()) >= SPILL_FREE_MIN_BYTES
+        found
+            .blocks_available()
+            .saturating_mul(found.fragment_size())
+            >= SPILL_FREE_MIN_BYTES
     })
 }
 

@@ -228,7 +228,7 @@ pub struct Launch {
     #[prost(bool, tag = "16")]
     pub pty_echo: bool,
     /// stderr goes where stdout goes, in the order of its writes
-    #[prost(bool, tag = "18")]
+    #[prost(bool, tag = "20")]
     pub merge_stderr: bool,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
