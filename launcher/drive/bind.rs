@@ -8,7 +8,7 @@ use rlaunch_plan::Placement;
 use super::DriveError;
 use super::reach::Reached;
 use crate::settings::{BindTo, Settings};
-use crate::talk::say;
+use crate::talk::note;
 
 /// What each rank is bound to, by rank; none: it isn't.
 pub(super) type Cores = Vec<Option<Vec<u32>>>;
@@ -61,7 +61,7 @@ pub(super) async fn choose(
         }
     }
     for (why, names) in unbound {
-        say(&format!("{}: ranks are not bound: {why}", names.join(", ")));
+        note(&format!("{}: ranks are not bound: {why}", names.join(", ")));
     }
     Ok(cores)
 }

@@ -3,13 +3,15 @@
 
 use rlaunch_control::v1;
 use rlaunch_plan::Placement;
-use rlaunch_plan::environment::DropReason;
+use rlaunch_plan::allocation::Allocation;
+use rlaunch_plan::details::HostDetails;
+use rlaunch_plan::environment::{DropReason, is_rdma_device};
 use rlaunch_plan::placement::Node;
 
 use super::DriveError;
 use super::reach::Reached;
+use super::start::Start;
 use crate::output::Files;
-use crate::program::Program;
 use crate::settings::{ProgramSettings, Settings, dropped_names};
 use crate::talk::note;
 
@@ -38,6 +40,7 @@ pub(super) fn output_directory(settings: &Settings) -> Result<(), DriveError> {
 
 pub(super) fn hosts(
     settings: &Settings,
+    allocation: &Allocation,
     placement: &Placement,
     nodes: &[Reached],
 ) -> Result<(), DriveError> {
@@ -52,10 +55,17 @@ pub(super) fn hosts(
             .iter()
             .zip(nodes)
             .filter(|(node, _)| runs_on(node))
-            .map(|(_, node)| (node.name.as_str(), node.found(index)))
+            .map(|(place, node)| Found {
+                host: node.name.as_str(),
+                start: Start::new(program, &allocation.hosts[place.host].details),
+                found: node.found(index),
+            })
             .collect();
         directory(settings, program, &here)?;
-        interpreter(program, &here)?;
+        interpreter(&here)?;
+    }
+    for (place, node) in placement.nodes.iter().zip(nodes) {
+        interfaces(&allocation.hosts[place.host].details, node)?;
     }
     let overlays = settings.programs.iter().map(|program| &program.overlay);
     let mut dropped =
@@ -70,8 +80,12 @@ pub(super) fn hosts(
     Ok(())
 }
 
-/// A host's name, and what it has of a program.
-type Found<'a> = (&'a str, v1::ProgramFound);
+/// What one host has of a program that runs there.
+struct Found<'a> {
+    host: &'a str,
+    start: Start<'a>,
+    found: v1::ProgramFound,
+}
 
 /// The user's own is there or refused; `--wdir` is made, and that is said.
 fn directory(
@@ -79,10 +93,14 @@ fn directory(
     program: &ProgramSettings,
     here: &[Found<'_>],
 ) -> Result<(), DriveError> {
-    let Some(hosts) = named(here, |found| !found.directory_exists) else {
+    let lacks = |one: &&Found<'_>| !one.found.directory_exists;
+    let Some(first) = here.iter().find(lacks) else {
         return Ok(());
     };
-    let directory = program.directory.display().to_string();
+    let absent = first.start.directory();
+    let directory = absent.display().to_string();
+    let lack_it = |one: &Found<'_>| lacks(&one) && one.start.directory() == absent;
+    let hosts = named(here, lack_it).expect("one was found");
     if !program.create_directory {
         return Err(DriveError::NoDirectory { hosts, directory });
     }
@@ -91,32 +109,47 @@ fn directory(
     Ok(())
 }
 
-fn interpreter(program: &ProgramSettings, here: &[Found<'_>]) -> Result<(), DriveError> {
-    let Program::Python { named: wanted, .. } = &program.program else {
-        return Ok(());
+fn interpreter(here: &[Found<'_>]) -> Result<(), DriveError> {
+    // The agent searches PATH for a name without a slash when it starts the ranks.
+    let lacks = |one: &Found<'_>| match one.start.named_python() {
+        Some(path) if path.starts_with('/') => one.found.python != path,
+        _ => !one.start.asked().python.is_empty() && one.found.python.is_empty(),
     };
-    if let Some(hosts) = named(here, |found| found.python.is_empty()) {
-        let python = wanted.clone().unwrap_or_else(|| "python3".to_owned());
-        return Err(DriveError::NoPython { hosts, python });
-    }
-    if let Some(wanted) = wanted.as_deref().filter(|path| path.starts_with('/'))
-        && let Some(hosts) = named(here, |found| found.python != wanted)
-    {
-        let python = wanted.to_owned();
+    if let Some(first) = here.iter().find(|one| lacks(one)) {
+        let python = first.start.named_python().unwrap_or("python3").to_owned();
+        let alike =
+            |one: &Found<'_>| lacks(one) && one.start.named_python() == first.start.named_python();
+        let hosts = named(here, alike).expect("one was found");
         return Err(DriveError::NoPython { hosts, python });
     }
     warn_of_versions(here);
     Ok(())
 }
 
+/// `nics=` names what the host has.
+fn interfaces(details: &HostDetails, node: &Reached) -> Result<(), DriveError> {
+    let has = |nic: &str| node.survey.interfaces.iter().any(|it| it.name == nic);
+    let mut named = details.nics.iter().filter(|nic| !is_rdma_device(nic));
+    let Some(absent) = named.find(|nic| !has(nic)) else {
+        return Ok(());
+    };
+    let there = node.survey.interfaces.iter().filter(|it| !it.loopback);
+    let there: Vec<&str> = there.map(|it| it.name.as_str()).collect();
+    Err(DriveError::NoInterface {
+        host: node.name.clone(),
+        interface: absent.clone(),
+        there: there.join(", "),
+    })
+}
+
 /// Hosts shown when many are concerned.
 const SHOWN_MAX: usize = 8;
 
-fn named(here: &[Found<'_>], concerned: impl Fn(&v1::ProgramFound) -> bool) -> Option<String> {
+fn named(here: &[Found<'_>], concerned: impl Fn(&Found<'_>) -> bool) -> Option<String> {
     let names: Vec<&str> = here
         .iter()
-        .filter(|(_, found)| concerned(found))
-        .map(|(name, _)| *name)
+        .filter(|one| concerned(one))
+        .map(|one| one.host)
         .collect();
     match names.len() {
         0 => None,
@@ -131,14 +164,19 @@ fn named(here: &[Found<'_>], concerned: impl Fn(&v1::ProgramFound) -> bool) -> O
 
 /// Pickles and numerics may differ between versions; some jobs don't mind.
 fn warn_of_versions(here: &[Found<'_>]) {
-    let Some((first_name, first)) = here.first() else {
+    let Some(first) = here.first() else {
         return;
     };
-    let differs = |(_, found): &&Found<'_>| found.python_version != first.python_version;
-    if let Some((name, other)) = here.iter().find(differs) {
+    let version = |one: &Found<'_>| one.found.python_version.clone();
+    if let Some(other) = here.iter().find(|one| version(one) != version(first)) {
         note(&format!(
-            "warning: Python {} ({}) on {first_name}, but {} ({}) on {name}",
-            first.python_version, first.python, other.python_version, other.python,
+            "warning: Python {} ({}) on {}, but {} ({}) on {}",
+            version(first),
+            first.found.python,
+            first.host,
+            version(other),
+            other.found.python,
+            other.host,
         ));
     }
 }

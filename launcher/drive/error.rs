@@ -41,6 +41,15 @@ pub enum DriveError {
          hint: --python PATH names another one, or install it there"
     )]
     NoPython { hosts: String, python: String },
+    #[error(
+        "{host}: there is no interface {interface}, which nics= names\n\
+         hint: there are {there}"
+    )]
+    NoInterface {
+        host: String,
+        interface: String,
+        there: String,
+    },
     #[error("{0}")]
     NoMaster(String),
     #[error("the Python module in {path} cannot be packed: {error}")]
@@ -54,7 +63,10 @@ pub enum DriveError {
 impl DriveError {
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Placement(_) | Self::NoSuchRank { .. } | Self::Files(_) => exit_code::USAGE,
+            Self::Placement(_)
+            | Self::NoSuchRank { .. }
+            | Self::NoInterface { .. }
+            | Self::Files(_) => exit_code::USAGE,
             Self::NoDirectory { .. } => exit_code::CANNOT_START,
             Self::NoPython { .. } => exit_code::NOT_FOUND,
             _ => exit_code::LAUNCHER,

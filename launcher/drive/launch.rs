@@ -11,7 +11,7 @@ use rlaunch_wire::limits::OUTPUT_CREDIT_BYTES;
 use super::Plan;
 use super::bundle::Bundle;
 use super::reach::Reached;
-use crate::program::Program;
+use super::start::Start;
 use crate::settings::{ProgramSettings, Settings};
 
 /// What may be under way of all ranks together; each stream gets its part, within bounds.
@@ -34,8 +34,20 @@ pub(super) fn message(
 ) -> v1::Launch {
     let places = &plan.placement.nodes[node_rank];
     let world = plan.placement.ranks.len();
-    let programs = settings.programs.iter().enumerate();
-    let programs = programs.map(|(index, program)| program_spec(index, program, node, bundle));
+    let details = &plan.allocation.hosts[places.host].details;
+    let programs = settings
+        .programs
+        .iter()
+        .enumerate()
+        .map(|(index, program)| {
+            let start = Start::new(program, details);
+            program_spec(
+                program,
+                &start,
+                &node.found(index).python,
+                bundle.filter(|_| node.local),
+            )
+        });
     v1::Launch {
         job_id: plan.identity.id.to_vec().into(),
         secret: plan.identity.secret.to_vec().into(),
@@ -59,23 +71,27 @@ pub(super) fn message(
 }
 
 fn program_spec(
-    index: usize,
     program: &ProgramSettings,
-    node: &Reached,
+    start: &Start<'_>,
+    python: &str,
     bundle: Option<&Bundle>,
 ) -> v1::Program {
-    let mut environment = program.overlay.variables.clone();
-    if let Some(bundle) = bundle.filter(|_| node.local) {
+    let mut environment = start.environment();
+    if let Some(bundle) = bundle {
         offer_module(&mut environment, bundle);
     }
     let argv = program.program.argv().iter();
     v1::Program {
         argv: argv.map(|word| word.as_bytes().to_vec().into()).collect(),
-        directory: program.directory.as_os_str().as_bytes().to_vec().into(),
+        directory: start
+            .directory()
+            .into_os_string()
+            .into_encoded_bytes()
+            .into(),
         create_directory: program.create_directory,
         clear_environment: program.overlay.clear,
         environment: environment.into_iter().map(variable).collect(),
-        python: python(&program.program, &node.found(index).python),
+        python: start.python(python),
     }
 }
 
@@ -119,21 +135,6 @@ fn offer_module(environment: &mut Vec<Variable>, bundle: &Bundle) {
         Some((_, value)) => *value = path.to_vec(),
         None => environment.push((NAME.to_vec(), path.to_vec())),
     }
-}
-
-fn python(program: &Program, found: &str) -> Option<v1::PythonProgram> {
-    let Program::Python { named, .. } = program else {
-        return None;
-    };
-    // What the survey found is what is run; the name as typed where the agent searches PATH.
-    let interpreter = match named {
-        Some(named) => named.clone(),
-        None => found.to_owned(),
-    };
-    Some(v1::PythonProgram {
-        interpreter,
-        required: named.is_some(),
-    })
 }
 
 /// The host's own words for a path in messages.

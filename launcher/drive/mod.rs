@@ -21,6 +21,7 @@ mod reach;
 mod reader;
 mod show;
 mod signals;
+mod start;
 mod stdin;
 mod supervise;
 mod terminal;
@@ -108,7 +109,7 @@ async fn drive(settings: Settings, start: Instant) -> Result<u8, DriveError> {
         "placed"
     );
     let mut nodes = nodes(reached, &placement);
-    check::hosts(&settings, &placement, &nodes)?;
+    check::hosts(&settings, &allocation, &placement, &nodes)?;
     let mut plan = Plan {
         identity,
         allocation,

@@ -3,7 +3,6 @@
 //! Every host is tried to its end, so that one run names all hosts that can't be reached.
 
 use std::net::IpAddr;
-use std::os::unix::ffi::OsStrExt;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use futures_util::StreamExt;
@@ -20,7 +19,8 @@ use tracing::{debug, info};
 
 use super::DriveError;
 use super::bundle::Bundle;
-use crate::settings::{ProgramSettings, Settings};
+use super::start::Start;
+use crate::settings::Settings;
 use crate::talk;
 
 /// A host with an agent that has answered.
@@ -56,9 +56,15 @@ pub(super) async fn reach(
     let targets = wanted
         .iter()
         .map(|&host| target(&allocation.hosts[host].host));
-    let survey = v1::SurveyRequest {
-        bundle_id: bundle.map(|bundle| bundle.id.clone()).unwrap_or_default(),
-        programs: settings.programs.iter().map(asked).collect(),
+    let survey = |host: usize| {
+        let details = &allocation.hosts[host].details;
+        let programs = settings.programs.iter();
+        v1::SurveyRequest {
+            bundle_id: bundle.map(|bundle| bundle.id.clone()).unwrap_or_default(),
+            programs: programs
+                .map(|program| Start::new(program, details).asked())
+                .collect(),
+        }
     };
     let start = Instant::now();
     let mut connections = Box::pin(connect_all(
@@ -79,7 +85,7 @@ pub(super) async fn reach(
                         let name = allocation.hosts[host].host.to_string();
                         info!(host = name, carrier = connection.carrier,
                               after = ?start.elapsed(), "reached");
-                        surveys.push(ask(host, name, connection, survey.clone()));
+                        surveys.push(ask(host, name, connection, survey(host)));
                     }
                     Err(error) => failed.push((index, error)),
                 }
@@ -118,13 +124,6 @@ fn target(host: &Host) -> HostTarget {
         name: host.name.clone(),
         user: host.user.clone(),
         port: host.port,
-    }
-}
-
-fn asked(program: &ProgramSettings) -> v1::ProgramAsked {
-    v1::ProgramAsked {
-        python: program.program.interpreter(),
-        directory: program.directory.as_os_str().as_bytes().to_vec().into(),
     }
 }
 

@@ -5,6 +5,7 @@ use std::io::Write;
 use rlaunch_plan::environment::{self, Master};
 use rlaunch_plan::map::{Map, ProgramShown, RankShown, Shown};
 
+use super::start::Start;
 use super::{DriveError, Plan};
 use crate::settings::{ProgramSettings, Settings};
 
@@ -35,7 +36,7 @@ pub(super) fn map(settings: &Settings, plan: &Plan) {
     eprintln!("{}", text.trim_end());
 }
 
-fn make(settings: &Settings, plan: &Plan) -> Map {
+pub(super) fn make(settings: &Settings, plan: &Plan) -> Map {
     let master = plan
         .master
         .as_ref()
@@ -50,7 +51,9 @@ fn make(settings: &Settings, plan: &Plan) -> Map {
         &plan.allocation,
         &plan.placement,
         settings.programs.iter().map(program_shown).collect(),
-        ranks.map(|(rank, _)| rank_shown(plan, rank)).collect(),
+        ranks
+            .map(|(rank, _)| rank_shown(settings, plan, rank))
+            .collect(),
     )
 }
 
@@ -69,19 +72,24 @@ fn program_shown(program: &ProgramSettings) -> ProgramShown {
     }
 }
 
-fn rank_shown(plan: &Plan, rank: u32) -> RankShown {
+fn rank_shown(settings: &Settings, plan: &Plan, rank: u32) -> RankShown {
     let open = Master {
         address: LATER.to_owned(),
         port: 0,
     };
     let master = plan.master.as_ref().unwrap_or(&open);
     let variables = environment::rank_variables(&plan.placement, rank, master, &plan.identity.id);
-    let mut environment: Shown = variables.into_iter().collect();
+    let place = plan.placement.ranks[rank as usize];
+    let details = &plan.allocation.hosts[place.host].details;
+    let start = Start::new(&settings.programs[place.program as usize], details);
+    let mut environment: Shown = shown(&start.host_variables());
+    environment.extend(variables);
     if plan.master.is_none() {
         environment.insert("MASTER_PORT".to_owned(), LATER.to_owned());
     }
     RankShown {
         cores: plan.cores[rank as usize].clone(),
+        directory: start.directory().display().to_string(),
         environment,
     }
 }

@@ -1,6 +1,7 @@
 //! What the ranks run: the job's one program, or several.
 
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rlaunch_plan::environment::Overlay;
@@ -17,6 +18,8 @@ pub struct ProgramSettings {
     pub program: Program,
     /// The launcher's environment as its ranks get it.
     pub overlay: Overlay,
+    /// Names given by `-x`: they come before what a hostfile says of one host.
+    pub exported: Vec<Vec<u8>>,
     /// Absolute.
     pub directory: PathBuf,
     /// `--wdir`, which is made where it is absent; the launcher's own directory is not.
@@ -47,9 +50,16 @@ pub(super) fn program(
             own.python.clone().or_else(|| config.python.clone()),
         ),
         overlay,
+        exported: own.export.iter().map(|word| name(word)).collect(),
         directory: directory::directory(own.wdir.as_deref())?,
         create_directory: own.wdir.is_some(),
     })
+}
+
+/// Of `NAME` or `NAME=VALUE`.
+fn name(word: &OsStr) -> Vec<u8> {
+    let mut parts = word.as_bytes().split(|byte| *byte == b'=');
+    parts.next().unwrap_or_default().to_vec()
 }
 
 /// How many ranks and how they are dealt; `oversubscribe` is the job's.

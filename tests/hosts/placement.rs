@@ -48,6 +48,7 @@ fn programs_and_numbers_in_turn() {
     );
     programs_on_hosts_of_their_own(&cluster, script);
     directories(&cluster);
+    hosts_of_their_own_kind(&cluster);
 }
 
 /// The first program's host is node 0, and the others meet there.
@@ -112,6 +113,44 @@ fn directories(cluster: &Cluster) {
             "on node1",
             "directory /plain/sub: Not a directory",
             "--wdir DIR",
+        ],
+    );
+}
+
+/// What the hostfile says of one host: its directory, variables, GPUs, interfaces.
+fn hosts_of_their_own_kind(cluster: &Cluster) {
+    let file = "[[host]]\nname = \"node1\"\nslots = 1\nworkdir = \"/one\"\nenv = { A = \"host\" }\n\
+                [[host]]\nname = \"node2\"\nslots = 1\ngpus = [1, 2]\nnics = [\"eth0\"]\n";
+    write(cluster, "head", "/job/kinds.toml", file);
+    let script = "echo $RANK $(pwd) A=$A,$B $CUDA_VISIBLE_DEVICES $RLAUNCH_SOCKET_IFNAME";
+    let words = ["-hostfile", "kinds.toml", "/bin/sh", "-c", script];
+    let refused = run(cluster, &words);
+    assert_eq!(refused.code(), 126, "{}", refused.report());
+    assert_says(&refused, &["rlaunch: node1: there is no directory /one"]);
+    cluster.shell("node1", "mkdir /one").unwrap();
+    let finished = run_well(cluster, &[&["-x", "B=b"], &words[..]].concat());
+    assert_eq!(
+        lines(&finished),
+        ["0 /one A=host,b", "1 /job A=,b 1,2 =eth0"]
+    );
+    let finished = run_well(
+        cluster,
+        &[&["-x", "A=a", "-wdir", "/"], &words[..]].concat(),
+    );
+    assert_eq!(lines(&finished), ["0 / A=a,", "1 / A=a, 1,2 =eth0"]);
+    write(
+        cluster,
+        "head",
+        "/job/nic",
+        "node1 slots=1\nnode2 slots=1 nics=eth0,ib7\n",
+    );
+    let refused = run(cluster, &["-hostfile", "nic", "true"]);
+    assert_eq!(refused.code(), 2, "{}", refused.report());
+    assert_says(
+        &refused,
+        &[
+            "node2: there is no interface ib7, which nics= names",
+            "there are eth0",
         ],
     );
 }

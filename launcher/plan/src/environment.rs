@@ -5,12 +5,14 @@
 //! win. Everything travels as bytes, never through a shell.
 
 mod export;
+mod host;
 mod mask;
 mod names;
 mod overlay;
 mod rank;
 
 pub use export::{Export, ExportError};
+pub use host::{host_variables, is_rdma_device};
 pub use mask::{MASK, display_value, is_secret};
 pub use overlay::{DropReason, Dropped, EnvironmentPolicy, Overlay, overlay};
 pub use rank::{Master, rank_variables};

@@ -71,7 +71,9 @@ pub struct MapRank {
     pub program: u32,
     /// What it is bound to, as the system numbers them; absent: not bound.
     pub cores: Option<Vec<u32>>,
-    /// What it gets beside its program's variables.
+    /// Where it starts.
+    pub directory: String,
+    /// What it gets beside its program's variables, and over them.
     pub environment: Shown,
 }
 
@@ -79,6 +81,7 @@ pub struct MapRank {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RankShown {
     pub cores: Option<Vec<u32>>,
+    pub directory: String,
     pub environment: Shown,
 }
 
@@ -123,6 +126,7 @@ impl Map {
                     slot: place.local_rank,
                     program: place.program,
                     cores: shown.cores,
+                    directory: shown.directory,
                     environment: shown.environment,
                 })
                 .collect(),
@@ -261,6 +265,7 @@ mod tests {
         });
         let ranks = (0..placement.ranks.len()).map(|rank| RankShown {
             cores: cores.get(rank).cloned().flatten(),
+            directory: "/d".into(),
             environment: Shown::from([("RANK".into(), rank.to_string())]),
         });
         Map::new(
