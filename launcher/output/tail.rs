@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use memchr::{memchr, memrchr, memrchr_iter};
 use rlaunch_plan::verdict::LastLine;
 
 use super::Stream;
@@ -20,18 +21,22 @@ pub struct Tail {
 
 impl Tail {
     pub fn push(&mut self, stream: Stream, data: &[u8]) {
-        let data = self.skip_old(stream, data);
-        for line in data.split_inclusive(|&byte| byte == b'\n') {
+        let mut rest = self.skip_old(stream, data);
+        while !rest.is_empty() {
+            let end = memchr(b'\n', rest).map_or(rest.len(), |at| at + 1);
+            let (line, after) = rest.split_at(end);
+            rest = after;
             let open = &mut self.open[stream.index()];
             let room = LINE_KEPT_BYTES.saturating_sub(open.len());
             let text = line.strip_suffix(b"\n").unwrap_or(line);
             // A progress bar writes over itself.
-            match text.iter().rposition(|&byte| byte == b'\r') {
+            match memrchr(b'\r', text) {
                 Some(at) if at + 1 < text.len() => {
+                    let drawn = &text[at + 1..];
                     open.clear();
-                    open.extend(text[at + 1..].iter().take(LINE_KEPT_BYTES));
+                    open.extend_from_slice(&drawn[..drawn.len().min(LINE_KEPT_BYTES)]);
                 }
-                _ => open.extend(text.iter().take(room)),
+                _ => open.extend_from_slice(&text[..text.len().min(room)]),
             }
             if line.ends_with(b"\n") {
                 let line = std::mem::take(open);
@@ -63,13 +68,9 @@ impl Tail {
 
     /// Of a big chunk only the last lines are looked at.
     fn skip_old<'a>(&mut self, stream: Stream, data: &'a [u8]) -> &'a [u8] {
-        let mut ends = data
-            .iter()
-            .enumerate()
-            .rev()
-            .filter(|(_, byte)| **byte == b'\n');
-        match ends.nth(LINES_MAX) {
-            Some((at, _)) => {
+        // All that is printed passes here: by vector instructions, not byte by byte.
+        match memrchr_iter(b'\n', data).nth(LINES_MAX) {
+            Some(at) => {
                 self.open[stream.index()].clear();
                 &data[at + 1..]
             }

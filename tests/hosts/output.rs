@@ -4,20 +4,45 @@ use crate::common::{CLEAN_LIMIT, JOB_LIMIT, assert_no_ranks, cluster, run_well, 
 use rlaunch_harness::Running;
 use std::time::Duration;
 
-/// Long lines of eight ranks on four hosts are never mixed or broken.
+/// Long lines of eight ranks on four hosts are never mixed or broken, with tags and without.
 #[test]
 fn lines_are_whole() {
     let Some(cluster) = cluster(4) else { return };
     let print = "line=$(head -c 20000 /dev/zero | tr '\\0' $RANK); i=0; \
                  while [ $i -lt 100 ]; do echo $line; i=$((i+1)); done";
-    let finished = run_well(&cluster, &["-hostfile", "hosts", "/bin/sh", "-c", print]);
-    let mut counts = [0; 8];
-    for line in finished.stdout.lines() {
-        let first = line.as_bytes()[0];
-        assert!(line.len() == 20_000 && line.bytes().all(|byte| byte == first));
-        counts[usize::from(first - b'0')] += 1;
+    for option in ["--merge-stderr", "--tag-output"] {
+        let words = ["-hostfile", "hosts", option, "/bin/sh", "-c", print];
+        let finished = run_well(&cluster, &words);
+        let mut counts = [0; 8];
+        for line in finished.stdout.lines() {
+            let text = &line[line.len().saturating_sub(20_000)..];
+            let first = text.as_bytes()[0];
+            let tag = format!("[{}]<stdout>: ", char::from(first));
+            let tag = if option == "--tag-output" { &tag } else { "" };
+            assert!(line.starts_with(tag) && line.len() == tag.len() + 20_000);
+            assert!(text.bytes().all(|byte| byte == first));
+            counts[usize::from(first - b'0')] += 1;
+        }
+        assert_eq!(counts, [100; 8]);
     }
-    assert_eq!(counts, [100; 8]);
+}
+
+/// Each rank of two hosts has its copy of stdin, and its files lie beside the launcher.
+#[test]
+fn input_and_files_of_other_hosts() {
+    let Some(cluster) = cluster(2) else { return };
+    let line = "head -c 3000000 /dev/zero | rlaunch -hostfile hosts --stdin all --merge-stderr \
+                --output-dir logs --only 3 /bin/sh -c 'wc -c; echo of $RANK >&2'";
+    let mut command = cluster.command("head", crate::common::JOB, "bash").unwrap();
+    command.args(["-c", line]);
+    let finished = Running::start(command).unwrap().wait(JOB_LIMIT).unwrap();
+    assert!(finished.success(), "{}", finished.report());
+    assert_eq!(finished.stdout, "3000000\nof 3\n");
+    for rank in 0..4 {
+        let path = format!("/job/logs/rank{rank}.stdout");
+        let text = std::fs::read_to_string(cluster.path_on("head", &path).unwrap());
+        assert_eq!(text.unwrap(), format!("3000000\nof {rank}\n"));
+    }
 }
 
 /// A reader that takes nothing for longer than `--host-timeout` costs no host and no byte.
