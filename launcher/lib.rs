@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cli (typed words) ─► settings (a job as meant) ─► drive (reach, plan, launch, supervise) ─► exit code
-//!                          ▲ config                       │
+//!     ▲ knobs (files, variables)                          │
 //!                                                         └► output (printing thread)
 //! ```
 //! Decisions are made in `rlaunch-plan`, hosts are reached by `rlaunch-remote`; here they meet the
@@ -10,8 +10,8 @@
 //! other talk goes to stderr and begins with `rlaunch:`.
 
 pub mod cli;
-pub mod config;
 pub mod drive;
+pub mod knobs;
 mod number;
 pub mod output;
 pub mod program;
@@ -30,19 +30,29 @@ use settings::Settings;
 /// `rlaunch` with these arguments (without the executable's name); the exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let start = Instant::now();
-    let (options, notes) = match cli::parse(arguments) {
-        Ok(Request::Job { options, notes }) => (options, notes),
+    let mut notes = Vec::new();
+    let defaults = |command: &clap::Command| knobs::load(command, &mut notes);
+    let request = cli::parse(arguments, defaults);
+    let (options, notes) = match request {
+        Ok(Request::Job {
+            options,
+            notes: more,
+        }) => {
+            notes.extend(more);
+            (options, notes)
+        }
         Ok(Request::Show(text)) => {
             // A reader that has seen enough is no failure.
             std::io::stdout().write_all(text.as_bytes()).ok();
             return exit_code::SUCCESS;
         }
-        Err(error) => return refuse(&error),
+        Ok(Request::Settings(format)) => return list_settings(format),
+        Err(error) => return refuse(&error.to_string()),
     };
     talk::start_tracing(options.output.verbose, start);
     let settings = match resolve(*options, notes) {
         Ok(settings) => settings,
-        Err(error) => return refuse(error.as_ref()),
+        Err(error) => return refuse(&error),
     };
     drive::run(settings, start).unwrap_or_else(|error| {
         talk::say(&error.to_string());
@@ -50,22 +60,44 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     })
 }
 
-fn resolve(
-    options: cli::Options,
-    mut notes: Vec<String>,
-) -> Result<Settings, Box<dyn std::error::Error>> {
+fn resolve(options: cli::Options, mut notes: Vec<String>) -> Result<Settings, String> {
     if options.output.quiet {
         talk::leave_out_notes();
     }
-    let config = config::load()?;
-    let settings = settings::resolve(options, config, &mut notes);
+    let origins = options.origins.clone();
+    let settings = settings::resolve(options, &mut notes);
     for note in &notes {
         talk::note(note);
     }
-    Ok(settings?)
+    settings.map_err(
+        |error| match error.option().and_then(|option| origins.of(option)) {
+            Some(origin) => format!("{error}\nset by {origin}"),
+            None => error.to_string(),
+        },
+    )
 }
 
-fn refuse(error: &dyn std::error::Error) -> u8 {
-    talk::say(&error.to_string());
+/// What can be set, and what is.
+fn list_settings(format: knobs::Format) -> u8 {
+    let command = <cli::Options as clap::CommandFactory>::command();
+    let mut notes = Vec::new();
+    let layers = match format {
+        knobs::Format::Here => knobs::load(&command, &mut notes),
+        knobs::Format::Markdown | knobs::Format::Names => Ok(knobs::Layers::none(&command)),
+    };
+    notes.iter().for_each(|note| talk::note(note));
+    match layers {
+        Ok(layers) => {
+            let text = knobs::list(&layers, format);
+            // A reader that has seen enough is no failure.
+            std::io::stdout().write_all(text.as_bytes()).ok();
+            exit_code::SUCCESS
+        }
+        Err(error) => refuse(&error.to_string()),
+    }
+}
+
+fn refuse(error: &str) -> u8 {
+    talk::say(error);
     exit_code::USAGE
 }

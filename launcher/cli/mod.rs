@@ -2,7 +2,9 @@
 //!
 //! A mistake is a [`CliError`] of one line; nothing here prints, and nothing contacts a host.
 
+mod defaulting;
 mod foreign;
+mod manual;
 mod normalise;
 mod options;
 #[cfg(test)]
@@ -10,10 +12,11 @@ mod tests;
 
 use std::ffi::OsString;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
 
+use crate::knobs::{Format, KnobError, Layers, Origins};
 use options::OF_A_PROGRAM;
 pub use options::{
     AfterFailure, HostOptions, Inherit, LimitOptions, LookOptions, Options, OutputOptions,
@@ -28,8 +31,10 @@ pub enum Request {
         options: Box<Options>,
         notes: Vec<String>,
     },
-    /// Print this on stdout (`--help`, `--version`).
+    /// Print this on stdout (`--help`, `--version`, `man`).
     Show(String),
+    /// List the settings.
+    Settings(Format),
 }
 
 /// A mistake on the command line: exit code 2, before any host is contacted.
@@ -58,6 +63,10 @@ pub enum CliError {
         "`{word}` is not in this version; a program of that name runs as `./{word}` or after `--`"
     )]
     Reserved { word: String },
+    #[error("it is `{form}`; a program of that name runs as `./NAME` or after `--`")]
+    Form { form: &'static str },
+    #[error(transparent)]
+    Knob(#[from] KnobError),
     #[error("no program given: rlaunch [options] PROGRAM [args]; see `rlaunch --help`")]
     NoProgram,
     /// What clap found, in its words, on one line.
@@ -68,8 +77,12 @@ pub enum CliError {
 /// First words kept for parts of rlaunch; only as the very first argument.
 const RESERVED: [&str; 6] = ["doctor", "topo", "status", "top", "reap", "plan"];
 
-/// `arguments` are those after the executable's name.
-pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, CliError> {
+/// `arguments` are those after the executable's name; `defaults` tells what stands in files and
+/// variables, and is not asked where nothing is run.
+pub fn parse(
+    arguments: impl IntoIterator<Item = OsString>,
+    defaults: impl FnOnce(&Command) -> Result<Layers, KnobError>,
+) -> Result<Request, CliError> {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let first = arguments.first().and_then(|word| word.to_str());
     if let Some(word) = first.filter(|word| RESERVED.contains(word)) {
@@ -77,15 +90,22 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, C
             word: word.to_owned(),
         });
     }
+    if let Some(request) = manual::request(&arguments) {
+        return request;
+    }
     let mut command = Options::command();
-    let normalised = normalise::normalise(&command, arguments)?;
+    let mut normalised = normalise::normalise(&command, arguments)?;
+    let origins = match defaulting::only_shows(&normalised.programs) {
+        true => Origins::default(),
+        false => defaulting::put_in_front(&defaults(&command)?, &mut normalised.programs),
+    };
     let several = normalised.programs.len() > 1;
     let mut programs = Vec::with_capacity(normalised.programs.len());
     for (number, words) in normalised.programs.into_iter().enumerate() {
         let words = [OsString::from("rlaunch")].into_iter().chain(words);
         let matches = match command.try_get_matches_from_mut(words) {
             Ok(matches) => matches,
-            Err(error) => return shown(&error),
+            Err(error) => return shown(&error, &origins),
         };
         let options = program(&command, &matches, number).map_err(|error| match error {
             error if several => CliError::InProgram {
@@ -99,6 +119,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, C
     let others = programs.split_off(1);
     let mut options = Box::new(programs.remove(0));
     options.others = others;
+    options.origins = origins;
     let notes = normalised.notes;
     Ok(Request::Job { options, notes })
 }
@@ -116,14 +137,15 @@ fn program(command: &Command, matches: &ArgMatches, number: usize) -> Result<Opt
         let option = format!("--{}", argument.get_long().unwrap_or_default());
         return Err(CliError::OfTheJob { option });
     }
-    let options = Options::from_arg_matches(matches).map_err(|error| one_line(&error))?;
+    let options = Options::from_arg_matches(matches)
+        .map_err(|error| one_line(&error, &Origins::default()))?;
     if options.program.command.is_empty() && options.program.module.is_none() {
         return Err(CliError::NoProgram);
     }
     Ok(options)
 }
 
-fn shown(error: &clap::Error) -> Result<Request, CliError> {
+fn shown(error: &clap::Error, origins: &Origins) -> Result<Request, CliError> {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             let text = error.render();
@@ -135,19 +157,27 @@ fn shown(error: &clap::Error) -> Result<Request, CliError> {
                 text.to_string()
             }))
         }
-        _ => Err(one_line(error)),
+        _ => Err(one_line(error, origins)),
     }
 }
 
-/// clap's first paragraph, without its "error: ".
-fn one_line(error: &clap::Error) -> CliError {
+/// clap's first paragraph, without its "error: ", and where the value stands that is not typed.
+fn one_line(error: &clap::Error, origins: &Origins) -> CliError {
     let text = error.render().to_string();
     let lines = text
         .lines()
         .take_while(|line| !line.is_empty())
         .map(str::trim);
     let text = lines.collect::<Vec<_>>().join(" ");
-    CliError::Value(text.strip_prefix("error: ").unwrap_or(&text).to_owned())
+    let text = text.strip_prefix("error: ").unwrap_or(&text).to_owned();
+    let argument = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(argument)) => argument.split([' ', '=']).next(),
+        _ => None,
+    };
+    match argument.and_then(|option| origins.of(option)) {
+        Some(origin) => CliError::Value(format!("{text}\nset by {origin}")),
+        None => CliError::Value(text),
+    }
 }
 
 /// The known word nearest to `typed`, if it is near.

@@ -1,6 +1,7 @@
 //! Tables: what is typed, what it becomes, and the text of each mistake.
 
 use super::*;
+use crate::knobs::Layers;
 
 fn words(line: &str) -> Vec<OsString> {
     line.split_whitespace().map(OsString::from).collect()
@@ -14,6 +15,11 @@ fn normalised(line: &str) -> (String, Vec<String>) {
     };
     let programs: Vec<_> = result.programs.iter().map(text).collect();
     (programs.join(" : "), result.notes)
+}
+
+/// Without files and variables.
+fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, CliError> {
+    super::parse(arguments, |_| Ok(Layers::default()))
 }
 
 fn mistake(line: &str) -> String {

@@ -44,3 +44,18 @@ pub enum SettingsError {
     )]
     NoDirectory(std::io::Error),
 }
+
+impl SettingsError {
+    /// The option that it is about, if it is about one.
+    pub fn option(&self) -> Option<&str> {
+        match self {
+            Self::Value { option: "-np", .. } => Some("np"),
+            Self::Value { option, .. } => Some(option),
+            Self::HostfileUnreadable { .. } | Self::Hostfile(_) => Some("hostfile"),
+            Self::Allocation(_) => Some("host"),
+            Self::Export(_) => Some("export"),
+            Self::TooFewHosts { .. } => Some("nnodes"),
+            _ => None,
+        }
+    }
+}

@@ -11,12 +11,10 @@ use super::SettingsError;
 use super::programs::label;
 use super::value::whole;
 use crate::cli::Options;
-use crate::config::Config;
 
 /// The hosts of the job; and those of each program that has its own, in `placements`.
 pub(super) fn allocate(
     programs: &[&Options],
-    config: &Config,
     placements: &mut [PlacementRequest],
 ) -> Result<Allocation, SettingsError> {
     let (first, others) = programs.split_first().expect("a job has a program");
@@ -25,7 +23,7 @@ pub(super) fn allocate(
     let mut allocation = if others.is_empty()
         || !(programs.iter().any(|it| names_hosts(&it)) || others.iter().any(|it| own_file(&it)))
     {
-        of_all(first, config)?
+        of_all(first)?
     } else {
         of_each(programs, placements)?
     };
@@ -78,19 +76,11 @@ fn own_hosts(
     }
 }
 
-fn of_all(options: &Options, config: &Config) -> Result<Allocation, SettingsError> {
+fn of_all(options: &Options) -> Result<Allocation, SettingsError> {
     let list = options.hosts.host.join(",");
-    let typed = options.hosts.hostfile.as_deref();
-    // A default hostfile must not limit what -H may name.
-    let from_config = config
-        .hostfile
-        .as_deref()
-        .filter(|_| options.hosts.host.is_empty());
+    let file = options.hosts.hostfile.as_deref();
     Ok(
-        match (
-            typed.or(from_config),
-            list.is_empty() && options.hosts.host.is_empty(),
-        ) {
+        match (file, list.is_empty() && options.hosts.host.is_empty()) {
             (Some(path), true) => Allocation::from_hostfile(&read_hostfile(path)?),
             (Some(path), false) => {
                 Allocation::select(&read_hostfile(path)?, &allocation::parse_host_list(&list)?)?

@@ -7,7 +7,6 @@ use rlaunch_plan::supervise::OnFailure;
 use super::SettingsError;
 use super::value::duration;
 use crate::cli::{AfterFailure, Options};
-use crate::config::Config;
 
 #[derive(Debug, Clone)]
 pub struct Limits {
@@ -17,16 +16,12 @@ pub struct Limits {
     pub on_failure: OnFailure,
 }
 
-pub(super) fn limits(options: &Options, config: &Config) -> Result<Limits, SettingsError> {
-    let chosen = |typed: &Option<String>, default: &Option<String>| {
-        typed.clone().or_else(|| default.clone())
-    };
-    let kill_after = chosen(&options.limits.kill_after, &config.kill_after);
-    let host_timeout = chosen(&options.limits.host_timeout, &config.host_timeout);
+pub(super) fn limits(options: &Options) -> Result<Limits, SettingsError> {
     Ok(Limits {
         timeout: duration("--timeout", options.limits.timeout.as_deref())?,
-        kill_after: duration("--kill-after", kill_after.as_deref())?.unwrap_or(KILL_AFTER),
-        host_timeout: duration("--host-timeout", host_timeout.as_deref())?
+        kill_after: duration("--kill-after", options.limits.kill_after.as_deref())?
+            .unwrap_or(KILL_AFTER),
+        host_timeout: duration("--host-timeout", options.limits.host_timeout.as_deref())?
             .unwrap_or(HOST_TIMEOUT)
             .max(HOST_TIMEOUT_MIN),
         on_failure: match options.limits.on_failure {

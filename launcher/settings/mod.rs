@@ -23,7 +23,6 @@ use rlaunch_plan::placement::{PlacementRequest, check_before_survey};
 use rlaunch_remote::RemoteOptions;
 
 use crate::cli::Options;
-use crate::config::Config;
 
 pub use crate::program::Program;
 pub use binding::{BindTo, BindWish, Binding};
@@ -53,16 +52,12 @@ pub struct Settings {
 }
 
 /// Notes are for the user, on stderr, whatever else happens.
-pub fn resolve(
-    options: Options,
-    config: Config,
-    notes: &mut Vec<String>,
-) -> Result<Settings, SettingsError> {
+pub fn resolve(options: Options, notes: &mut Vec<String>) -> Result<Settings, SettingsError> {
     let typed: Vec<&Options> = std::iter::once(&options).chain(&options.others).collect();
     let mut programs = Vec::with_capacity(typed.len());
     let mut placements = Vec::with_capacity(typed.len());
     for (number, own) in typed.iter().enumerate() {
-        let both = programs::program(own, &config, notes).and_then(|program| {
+        let both = programs::program(own, notes).and_then(|program| {
             let placement = programs::placement(own, options.hosts.oversubscribe)?;
             Ok((program, placement))
         });
@@ -77,15 +72,15 @@ pub fn resolve(
         programs.push(program);
         placements.push(PlacementRequest { label, ..placement });
     }
-    let mut allocation = hosts::allocate(&typed, &config, &mut placements)?;
-    remote::add_port(&options, &config, &mut allocation)?;
+    let mut allocation = hosts::allocate(&typed, &mut placements)?;
+    remote::add_port(&options, &mut allocation)?;
     check_before_survey(&allocation, &placements)?;
     Ok(Settings {
         binding: binding::binding(&options)?,
-        streams: streams::streams(&options, &config)?,
-        limits: limits::limits(&options, &config)?,
+        streams: streams::streams(&options)?,
+        limits: limits::limits(&options)?,
         rendezvous: rendezvous::rendezvous(&options)?,
-        remote: remote::remote(&options, &config),
+        remote: remote::remote(&options),
         display_map: options.look.display_map,
         dry_run: options.look.dry_run,
         json: options.look.json,

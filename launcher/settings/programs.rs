@@ -10,7 +10,6 @@ use rlaunch_plan::placement::{MapWish, PlacementRequest, RankBy};
 use super::value::whole;
 use super::{Program, SettingsError, directory, environment};
 use crate::cli::Options;
-use crate::config::Config;
 
 /// One program, as its ranks start it.
 #[derive(Debug)]
@@ -29,7 +28,6 @@ pub struct ProgramSettings {
 /// Notes that hold for several programs are told once.
 pub(super) fn program(
     options: &Options,
-    config: &Config,
     notes: &mut Vec<String>,
 ) -> Result<ProgramSettings, SettingsError> {
     let own = &options.program;
@@ -44,11 +42,7 @@ pub(super) fn program(
         }
     }
     Ok(ProgramSettings {
-        program: Program::new(
-            own.module.clone(),
-            own.command.clone(),
-            own.python.clone().or_else(|| config.python.clone()),
-        ),
+        program: Program::new(own.module.clone(), own.command.clone(), own.python.clone()),
         overlay,
         exported: own.export.iter().map(|word| name(word)).collect(),
         directory: directory::directory(own.wdir.as_deref())?,

@@ -6,23 +6,13 @@ use rlaunch_remote::{RemoteOptions, is_this_machine};
 use super::SettingsError;
 use super::value::port;
 use crate::cli::Options;
-use crate::config::Config;
 
-pub(super) fn remote(options: &Options, config: &Config) -> RemoteOptions {
-    let identity = if options.reach.identity.is_empty() {
-        &config.identity
-    } else {
-        &options.reach.identity
-    };
+pub(super) fn remote(options: &Options) -> RemoteOptions {
     RemoteOptions {
-        identity_files: identity.clone(),
-        accept_new: options.reach.ssh_accept_new || config.ssh_accept_new == Some(true),
-        ssh_program: options
-            .reach
-            .ssh_program
-            .clone()
-            .or_else(|| config.ssh_program.clone()),
-        agent_path: options.reach.agent.clone().or_else(|| config.agent.clone()),
+        identity_files: options.reach.identity.clone(),
+        accept_new: options.reach.ssh_accept_new,
+        ssh_program: options.reach.ssh_program.clone(),
+        agent_path: options.reach.agent.clone(),
         never_local: options.reach.ssh_always,
         ..RemoteOptions::default()
     }
@@ -31,13 +21,9 @@ pub(super) fn remote(options: &Options, config: &Config) -> RemoteOptions {
 /// `--ssh-port`, where the hostfile names none. This machine needs no ssh.
 pub(super) fn add_port(
     options: &Options,
-    config: &Config,
     allocation: &mut Allocation,
 ) -> Result<(), SettingsError> {
-    let ssh_port = match options.reach.ssh_port.as_deref() {
-        None => config.ssh_port,
-        text => port("--ssh-port", text)?,
-    };
+    let ssh_port = port("--ssh-port", options.reach.ssh_port.as_deref())?;
     let hosts = allocation
         .hosts
         .iter_mut()

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use super::{Settings, SettingsError};
 use crate::cli::Options;
-use crate::config::Config;
 use crate::output::{Only, Style};
 
 #[derive(Debug, Clone)]
@@ -28,14 +27,14 @@ pub enum StdinTo {
     All,
 }
 
-pub(super) fn streams(options: &Options, config: &Config) -> Result<Streams, SettingsError> {
+pub(super) fn streams(options: &Options) -> Result<Streams, SettingsError> {
     let output = &options.output;
     Ok(Streams {
         stdin: stdin(options.program.stdin.as_deref())?,
         pty: options.program.pty,
         style: Style {
-            tag: output.tag_output || config.tag_output == Some(true),
-            timestamp: output.timestamp || config.timestamp == Some(true),
+            tag: output.tag_output,
+            timestamp: output.timestamp,
         },
         only: only(output.only.as_deref())?,
         output_directory: output.output_dir.clone(),

@@ -3,13 +3,14 @@ use std::time::Duration;
 
 use super::*;
 use crate::cli::{Request, parse};
+use crate::knobs::Layers;
 
 fn resolve_line(line: &str) -> Result<(Settings, Vec<String>), SettingsError> {
     let words = line.split_whitespace().map(OsString::from);
-    let Ok(Request::Job { options, mut notes }) = parse(words) else {
+    let Ok(Request::Job { options, mut notes }) = parse(words, |_| Ok(Layers::default())) else {
         panic!("`{line}`")
     };
-    let settings = resolve(*options, Config::default(), &mut notes)?;
+    let settings = resolve(*options, &mut notes)?;
     Ok((settings, notes))
 }
 
@@ -81,35 +82,5 @@ fn defaults_and_values() {
     assert_eq!(
         settings.rendezvous.master_address,
         Some("::1".parse().unwrap())
-    );
-}
-
-#[test]
-fn the_command_line_wins_over_the_file() {
-    let config = || Config {
-        kill_after: Some("7".into()),
-        tag_output: Some(true),
-        hostfile: Some("/nonexistent".into()),
-        ..Config::default()
-    };
-    let of = |line: &str| {
-        let words = line.split_whitespace().map(OsString::from);
-        let Ok(Request::Job { options, mut notes }) = parse(words) else {
-            panic!("`{line}`")
-        };
-        resolve(*options, config(), &mut notes)
-    };
-    assert!(matches!(
-        of("true"),
-        Err(SettingsError::HostfileUnreadable { .. })
-    ));
-    let settings = of("-H a true").unwrap();
-    assert_eq!(
-        (settings.limits.kill_after, settings.streams.style.tag),
-        (Duration::from_secs(7), true)
-    );
-    assert_eq!(
-        of("-H a --kill-after 2 true").unwrap().limits.kill_after,
-        Duration::from_secs(2)
     );
 }

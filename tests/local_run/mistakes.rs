@@ -80,22 +80,78 @@ fn bad_words() {
     assert!(message.contains("name is empty"), "{message}");
 }
 
+/// Files and variables: who wins, what is said of mistakes, and what no project may choose.
 #[test]
-fn a_bad_configuration_names_file_and_line() {
+fn settings_come_from_files_and_variables() {
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("rlaunch");
-    std::fs::create_dir(&path).unwrap();
-    std::fs::write(path.join("config.toml"), "\nkill-aftr = \"1\"\n").unwrap();
-    let mut command = super::rlaunch();
-    command.env("XDG_CONFIG_HOME", directory.path());
-    let run = super::finish(command.args(["-np", "1", "true"]));
-    assert_eq!(run.code, Some(2));
-    assert!(
-        run.stderr
-            .contains("config.toml:2: unknown field `kill-aftr`"),
-        "{}",
-        run.stderr
+    let (users, project) = (directory.path().join("rlaunch"), directory.path().join("p"));
+    std::fs::create_dir(&users).unwrap();
+    std::fs::create_dir_all(project.join("below")).unwrap();
+    let users = users.join("rlaunch.toml");
+    let run = |variable: (&str, &str), arguments: &[&str]| {
+        let mut command = super::rlaunch();
+        command
+            .env("XDG_CONFIG_HOME", directory.path())
+            .env(variable.0, variable.1)
+            .current_dir(project.join("below"));
+        super::finish(command.args(arguments))
+    };
+    std::fs::write(
+        &users,
+        "oversubscribe = true\nnp = 2\nexport = \"A=user\"\n",
+    )
+    .unwrap();
+    let echo = ["sh", "-c", "echo $WORLD_SIZE$A"];
+    assert_eq!(run(("X", ""), &echo).stdout, "2user\n".repeat(2));
+    std::fs::write(project.join("rlaunch.toml"), "np = 3\n").unwrap();
+    assert_eq!(run(("X", ""), &echo).stdout, "3user\n".repeat(3));
+    assert_eq!(run(("RLAUNCH_NP", "1"), &echo).stdout, "1user\n");
+    let typed = [
+        "-np",
+        "2",
+        "-x",
+        "A=typed",
+        "sh",
+        "-c",
+        "echo $A$RLAUNCH_NP",
+    ];
+    let typed = run(("RLAUNCH_NP", "1"), &typed);
+    assert_eq!(
+        (typed.stdout, typed.stderr),
+        ("typed\n".repeat(2), String::new())
     );
+    let refused = |variable, text: &str| {
+        let run = run(variable, &["true"]);
+        assert_eq!(run.code, Some(2));
+        assert!(run.stderr.contains(text), "{}", run.stderr);
+    };
+    refused(
+        ("RLAUNCH_NP", "x"),
+        "-np x: expected a whole number\nset by RLAUNCH_NP\n",
+    );
+    refused(("RLAUNCH_CONFIG", "/nonexistent"), "hint: a file, or none");
+    std::fs::write(project.join("rlaunch.toml"), "\nhostfile = \"h\"\n").unwrap();
+    refused(
+        ("X", ""),
+        "p/h: No such file or directory (os error 2)\nset by ",
+    );
+    refused(("X", ""), "p/rlaunch.toml:2\n");
+    std::fs::write(
+        project.join("rlaunch.toml"),
+        "\nkill-aftr = \"1\"\nagent = \"x\"\n",
+    )
+    .unwrap();
+    refused(
+        ("X", ""),
+        "rlaunch.toml:2:1: unknown setting `kill-aftr`, did you mean `kill-after`?",
+    );
+    refused(
+        ("X", ""),
+        "rlaunch.toml:3:1: `agent` can't be chosen by a project's file",
+    );
+    let listed = run(("RLAUNCH_CONFIG", users.to_str().unwrap()), &["settings"]);
+    let line = format!("np = \"2\"    # {}:2\n", users.display());
+    assert!(listed.stdout.contains(&line), "{}", listed.stdout);
 }
 
 #[test]

@@ -14,6 +14,8 @@ mod rendezvous;
 
 use clap::Parser;
 
+use crate::knobs::Origins;
+
 pub use hosts::HostOptions;
 pub use limits::{AfterFailure, LimitOptions};
 pub use look::LookOptions;
@@ -55,6 +57,9 @@ pub struct Options {
     /// The job's other programs, each with the options of [`OF_A_PROGRAM`] that stand before it.
     #[arg(skip)]
     pub others: Vec<Self>,
+    /// Where those values stand that nobody typed.
+    #[arg(skip)]
+    pub origins: Origins,
 }
 
 /// Options that each of several programs (`a : b`) has for itself; all others are the job's.
@@ -84,4 +89,5 @@ Long options take one dash or two. Words of mpirun, torchrun and Hydra are under
 Options end at PROGRAM; a lone `:` begins another one, with its own -np, hosts, mapping, -x, --env,
 --wdir and --python (after `-- PROGRAM` it is an argument). Exit code: that of the first rank that failed (128+signal), 124 after
 --timeout, 2 for a mistake on the command line, 125 if the job could not be started.
-Defaults can stand in ~/.config/rlaunch/config.toml.";
+Each option can also stand in rlaunch.toml (np = 4; here or above, or in ~/.config/rlaunch) and in a
+variable (RLAUNCH_NP=4). `rlaunch settings` shows what is set, and where.";

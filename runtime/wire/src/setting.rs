@@ -1,6 +1,10 @@
 //! Which variables of ours there are, for what nobody reads: a setting with a slip in its name.
 
+mod launcher;
+
 use crate::environment as name;
+
+pub use launcher::LAUNCHER;
 
 /// The user's settings of the runtime: they go to every rank.
 pub const SETTINGS: [&str; 15] = [
@@ -40,7 +44,7 @@ const PREFIX: &str = "RLAUNCH_";
 pub fn misspelt(name: &[u8]) -> Option<String> {
     let name = std::str::from_utf8(name).ok()?;
     let rest = name.strip_prefix(PREFIX)?;
-    let mut known = SETTINGS.iter().chain(&OF_A_JOB);
+    let mut known = SETTINGS.iter().chain(&OF_A_JOB).chain(&LAUNCHER);
     let is_known = known.clone().any(|known| *known == name);
     if is_known || DEVELOPMENT.iter().any(|prefix| rest.starts_with(prefix)) {
         return None;
@@ -60,6 +64,16 @@ pub fn misspelt(name: &[u8]) -> Option<String> {
         None => format!("there are {}", SETTINGS.join(", ")),
     };
     Some(format!("{name} is no variable of rlaunch; hint: {hint}"))
+}
+
+/// Whether the runtime reads it, or a job sets it for the runtime.
+pub fn is_runtime_setting(name: &str) -> bool {
+    SETTINGS.iter().chain(&OF_A_JOB).any(|known| *known == name)
+}
+
+/// Whether the launcher reads it; the ranks don't need it.
+pub fn is_launcher_setting(name: &[u8]) -> bool {
+    LAUNCHER.iter().any(|known| known.as_bytes() == name)
 }
 
 /// More make it another word.

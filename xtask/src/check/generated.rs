@@ -16,6 +16,12 @@ const GENERATED: [(&str, &str, &str); 2] = [
     ),
 ];
 
+/// What the launcher itself prints of its options, by the words after `rlaunch settings`.
+const PRINTED: [(&str, &str); 2] = [
+    ("--names", "runtime/wire/src/setting/launcher.rs"),
+    ("--markdown", "docs/guide/options.md"),
+];
+
 pub fn run(arguments: &[String]) -> Result<(), String> {
     let only_check = match arguments {
         [] => false,
@@ -31,6 +37,21 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
             std::fs::write(&file, before).map_err(|error| format!("{made}: {error}"))?;
             return Err(format!("{made} does not fit {from}: run `cargo x gen`"));
         }
+    }
+    for (word, made) in PRINTED {
+        let file = paths::root().join(made);
+        let mut print = sh::cargo(["run", "--quiet", "--package", "rlaunch", "--bin", "rlaunch"]);
+        let text = sh::output(print.args(["--", "settings", word]))?;
+        let text = format!("{}\n", text.trim_end());
+        if std::fs::read_to_string(&file).is_ok_and(|before| before == text) {
+            continue;
+        }
+        if only_check {
+            return Err(format!(
+                "{made} does not fit the options: run `cargo x gen`"
+            ));
+        }
+        std::fs::write(&file, text).map_err(|error| format!("{made}: {error}"))?;
     }
     Ok(())
 }

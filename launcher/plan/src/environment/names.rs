@@ -1,7 +1,7 @@
 //! Which of the launcher's variables stay here.
 
 use rlaunch_wire::owner::{Owner, owner};
-use rlaunch_wire::setting::misspelt;
+use rlaunch_wire::setting::{is_launcher_setting, misspelt};
 
 use super::DropReason;
 
@@ -33,6 +33,9 @@ pub(super) fn drop_reason(name: &[u8]) -> Option<DropReason> {
         || LOCAL_PREFIXES
             .iter()
             .any(|known| name.starts_with(known.as_bytes()));
+    if is_launcher_setting(name) {
+        return Some(DropReason::Local);
+    }
     if misspelt(name).is_some() {
         return Some(DropReason::Misspelt);
     }

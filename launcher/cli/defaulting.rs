@@ -1,0 +1,43 @@
+//! What stands in files and variables, put in front of what is typed.
+
+use std::ffi::OsString;
+
+use crate::knobs::{Layers, Origins};
+
+/// What each of several programs takes of the defaults; the first one takes all.
+const OF_EACH: [&str; 5] = ["env", "env-file", "export", "python", "wdir"];
+
+/// Options of any program that speak for the whole job.
+const OF_ALL: [&str; 2] = ["--host", "--hostfile"];
+
+/// Whether the words ask for help or the version, which needs no settings, and must not fail for them.
+pub(super) fn only_shows(programs: &[Vec<OsString>]) -> bool {
+    let mut options = programs.iter().flat_map(|words| options(words));
+    options.any(|word| word == "--help" || word == "--version")
+}
+
+pub(super) fn put_in_front(layers: &Layers, programs: &mut [Vec<OsString>]) -> Origins {
+    let mut origins = Origins::default();
+    let hosts: Vec<OsString> = programs
+        .iter()
+        .flat_map(|words| options(words))
+        .filter(|word| {
+            let text = word.to_string_lossy();
+            OF_ALL.contains(&text.split('=').next().unwrap_or_default())
+        })
+        .cloned()
+        .collect();
+    for (number, words) in programs.iter_mut().enumerate() {
+        let mut typed = hosts.clone();
+        typed.extend(options(words).cloned());
+        let wanted = |name: &str| number == 0 || OF_EACH.contains(&name);
+        let defaults = layers.words(&typed, wanted, &mut origins);
+        words.splice(0..0, defaults);
+    }
+    origins
+}
+
+/// Those in front of the program.
+fn options(words: &[OsString]) -> impl Iterator<Item = &OsString> {
+    words.iter().take_while(|word| *word != "--")
+}

@@ -1,0 +1,42 @@
+//! Where an option's value comes from when it is not typed: one table for all of them.
+//!
+//! ```text
+//! typed  >  RLAUNCH_NAME  >  rlaunch.toml of the project  >  rlaunch.toml of the user  >  default
+//! ```
+//! The table is clap's own: every option but those in [`table::NEVER`] is a key of `rlaunch.toml`,
+//! by its long name, and a variable, `RLAUNCH_` and that name. So `--help`, the files, the variables
+//! and the manual can't differ. The nearest source that has an option gives its value, and lists
+//! replace each other, except `export` and `env-file`, which add up. `host` and `hostfile` are one
+//! thing: whoever types `-H` is not limited by a hostfile that a file names.
+//!
+//! What comes out are words like those a user types; they are put in front of the typed ones. A
+//! mistake names file, line and column, or the variable; all mistakes of a file are told together.
+
+mod environment;
+mod error;
+mod file;
+mod find;
+mod list;
+mod merge;
+pub(crate) mod table;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsString;
+
+pub use error::KnobError;
+pub use list::{Format, list};
+pub use merge::{Layers, Origins};
+pub use table::{Kind, Knob};
+
+/// What stands in files and variables, for this directory and environment. Notes are for the user.
+pub fn load(command: &clap::Command, notes: &mut Vec<String>) -> Result<Layers, KnobError> {
+    let knobs = table::table(command);
+    let variables: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    let mut layers = Vec::new();
+    for found in find::files(notes)? {
+        layers.push(file::read(&found, &knobs)?);
+    }
+    layers.push(environment::read(&variables, &knobs)?);
+    Ok(Layers::new(knobs, layers))
+}
