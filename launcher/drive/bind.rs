@@ -4,9 +4,12 @@
 use futures_util::future::join_all;
 use rlaunch_control::v1;
 use rlaunch_plan::Placement;
+use rlaunch_plan::allocation::Allocation;
+use rlaunch_plan::placement::Node;
 
 use super::DriveError;
 use super::reach::Reached;
+use super::start::Start;
 use crate::settings::{BindTo, Settings};
 use crate::talk::note;
 
@@ -16,6 +19,7 @@ pub(super) type Cores = Vec<Option<Vec<u32>>>;
 /// Asks every host; on one that has too few cores left no rank is bound, and that is said.
 pub(super) async fn choose(
     settings: &Settings,
+    allocation: &Allocation,
     placement: &Placement,
     nodes: &mut [Reached],
 ) -> Result<Cores, DriveError> {
@@ -36,6 +40,7 @@ pub(super) async fn choose(
                 cores_per_rank: binding.cores_per_rank,
                 in_turn: binding.in_turn,
                 ranks: places.rank_count(),
+                gpus: visible_gpus(settings, allocation, placement, places),
             };
             async move {
                 let reply = node.client.bind(request).await;
@@ -64,6 +69,26 @@ pub(super) async fn choose(
         note(&format!("{}: ranks are not bound: {why}", names.join(", ")));
     }
     Ok(cores)
+}
+
+/// Which GPUs the ranks of a node see, as far as that was written; those of its first program.
+fn visible_gpus(
+    settings: &Settings,
+    allocation: &Allocation,
+    placement: &Placement,
+    node: &Node,
+) -> Option<v1::VisibleGpus> {
+    let program = placement.ranks[node.ranks[0] as usize].program;
+    let details = &allocation.hosts[node.host].details;
+    let start = Start::new(&settings.programs[program as usize], details);
+    let environment = start.environment();
+    let mut visible = environment.iter();
+    let (_, visible) = visible.find(|(name, _)| name == b"CUDA_VISIBLE_DEVICES")?;
+    // By UUID, or none: nothing can be told of where they are.
+    let numbers = String::from_utf8_lossy(visible);
+    let numbers = numbers.split(',').map(|number| number.trim().parse());
+    let numbers = numbers.collect::<Result<_, _>>().unwrap_or_default();
+    Some(v1::VisibleGpus { numbers })
 }
 
 /// As if nobody had asked.

@@ -112,8 +112,8 @@ async fn drive(settings: Settings, start: Instant) -> Result<u8, DriveError> {
     check::hosts(&settings, &allocation, &placement, &nodes)?;
     let mut plan = Plan {
         identity,
+        cores: bind::choose(&settings, &allocation, &placement, &mut nodes).await?,
         allocation,
-        cores: bind::choose(&settings, &placement, &mut nodes).await?,
         placement,
         master: None,
     };

@@ -103,7 +103,7 @@ fn directories(cluster: &Cluster) {
     assert_eq!(finished.stdout, "/half\n".repeat(4));
     assert_says(&finished, &["rlaunch: node2: directory /half is created"]);
     let finished = run(
-        &cluster,
+        cluster,
         &["-hostfile", "hosts", "--wdir", "/plain/sub", "pwd"],
     );
     assert_eq!(finished.code(), 126, "{}", finished.report());
@@ -255,6 +255,7 @@ fn ranks_are_bound_as_asked() {
     assert_eq!(planned, two);
     two_jobs(&cluster, &all, [&one, &two]);
     inside_a_cpuset(&cluster, &two);
+    numa_nodes_and_gpus(&cluster, [&one, &two]);
 }
 
 /// Each has a core; a third job is told that none is left, and runs all the same.
@@ -288,7 +289,7 @@ fn two_jobs(cluster: &Cluster, all: &str, cores: [&String; 2]) {
     if usable == 2 && cores[1] == all.split([',', '-']).nth(1).unwrap() {
         let third = run_well(cluster, &[&words[..], &[CORES]].concat());
         assert_eq!(third.stdout.trim(), all);
-        let why = "node1: ranks are not bound: 1 cores are needed, and of 2 other jobs have \
+        let why = "node1: ranks are not bound: 1 core is needed, and of 2 other jobs have \
                    claimed 2";
         assert_says(&third, &[why]);
     }
@@ -334,4 +335,49 @@ fn inside_a_cpuset(cluster: &Cluster, core: &str) {
     assert_eq!(crowded.stdout, format!("{core}\n{core}\n"));
     let why = "localhost: ranks are not bound: 2 cores are needed, and 1 may be used here";
     assert_says(&crowded, &[why]);
+}
+
+/// A host whose two cores are two NUMA nodes, and then one with a GPU on each, the other way round.
+fn numa_nodes_and_gpus(cluster: &Cluster, [one, two]: [&str; 2]) {
+    let shell = |line: &str| {
+        let done = cluster.shell("node2", line).unwrap();
+        assert!(done.success(), "{}", done.report());
+    };
+    let said = |words: &[&str]| {
+        let mut all = vec!["-np", "2", "--tag-output"];
+        all.extend(words);
+        all.extend(["/bin/sh", "-c", CORES]);
+        let cores = lines(&run_well(cluster, &all));
+        cores
+            .iter()
+            .map(|line| line.rsplit(' ').next().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let node = "/sys/devices/system/node";
+    shell(&format!(
+        "mount -t tmpfs none {node} && mkdir {node}/node0 {node}/node1 && \
+         echo {one} > {node}/node0/cpulist && echo {two} > {node}/node1/cpulist"
+    ));
+    let here = ["-H", "node2:2", "--bind-to", "numa"];
+    assert_eq!(said(&here), [one, two]);
+    assert_eq!(
+        said(&[&here[..], &["--map-by", "numa"]].concat()),
+        [one, two]
+    );
+    shell(
+        "mount -t tmpfs none /proc/driver && mount -t tmpfs none /sys/bus/pci/devices && \
+         for gpu in 0:1 1:0; do mkdir -p /proc/driver/nvidia/gpus/0000:0${gpu%:*}:00.0 \
+         /sys/bus/pci/devices/0000:0${gpu%:*}:00.0 && \
+         echo ${gpu#*:} > /sys/bus/pci/devices/0000:0${gpu%:*}:00.0/numa_node; done",
+    );
+    assert_eq!(said(&here), [two, one]);
+    let other_way = ["-x", "CUDA_VISIBLE_DEVICES=1,0"];
+    assert_eq!(said(&[&here[..], &other_way].concat()), [one, two]);
+    write(cluster, "head", "/job/gpus", "node2 gpus=1,0\n");
+    assert_eq!(
+        said(&["-hostfile", "gpus", "--bind-to", "core"]),
+        [one, two]
+    );
+    let unknown = ["-x", "CUDA_VISIBLE_DEVICES=GPU-1,GPU-2"];
+    assert_eq!(said(&[&here[..], &unknown].concat()), [one, two]);
 }

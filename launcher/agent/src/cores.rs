@@ -28,7 +28,11 @@ pub(crate) fn choose(request: &BindRequest) -> (Claims, BindReply) {
         ranks: request.ranks,
         in_turn: request.in_turn,
     };
-    match claim(&LayoutFacts::read().parse(), wish) {
+    let mut layout = LayoutFacts::read().parse();
+    if let Some(visible) = &request.gpus {
+        layout.gpu_nodes = visible_nodes(&layout.gpu_nodes, &visible.numbers);
+    }
+    match claim(&layout, wish) {
         Ok((claims, bound)) => {
             let ranks = bound.into_iter().map(|bound| CoreSet { cpus: bound.cpus });
             let reply = BindReply {
@@ -42,6 +46,13 @@ pub(crate) fn choose(request: &BindRequest) -> (Claims, BindReply) {
             (Vec::new(), BindReply { ranks, why_not })
         }
     }
+}
+
+/// The NUMA nodes of the GPUs that ranks see, in their order; none where one is not known.
+fn visible_nodes(nodes: &[u32], visible: &[u32]) -> Vec<u32> {
+    let node = |gpu: &u32| nodes.get(*gpu as usize).copied();
+    let nodes: Option<Vec<u32>> = visible.iter().map(node).collect();
+    nodes.unwrap_or_default()
 }
 
 fn claim(layout: &Layout, wish: Wish) -> Result<(Claims, Vec<Bound>), String> {
@@ -108,6 +119,13 @@ mod tests {
             ranks,
             in_turn: false,
         }
+    }
+
+    #[test]
+    fn ranks_follow_the_gpus_that_they_see() {
+        assert_eq!(visible_nodes(&[0, 0, 1, 1], &[3, 0]), [1, 0]);
+        assert!(visible_nodes(&[0, 0], &[3]).is_empty());
+        assert!(visible_nodes(&[0, 0], &[]).is_empty());
     }
 
     #[test]

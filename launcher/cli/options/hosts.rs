@@ -19,7 +19,7 @@ pub struct HostOptions {
           aliases = ["hosts"])]
     pub host: Vec<String>,
     /// Ranks on each host
-    #[arg(long, value_name = "N", allow_negative_numbers = true, short_alias = 'N',
+    #[arg(short = 'N', long, value_name = "N", allow_negative_numbers = true,
           aliases = ["npernode", "ppn", "ntasks-per-node", "num-gpus"])]
     pub nproc_per_node: Option<String>,
     /// Use the first N hosts

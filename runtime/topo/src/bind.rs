@@ -40,14 +40,21 @@ pub struct Bound {
 /// Why no rank is bound.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NotBound {
-    #[error("{wanted} cores are needed, and {usable} may be used here")]
+    #[error("{} needed, and {usable} may be used here", cores(*.wanted))]
     TooFew { wanted: u64, usable: usize },
-    #[error("{wanted} cores are needed, and of {usable} other jobs have claimed {claimed}")]
+    #[error("{} needed, and of {usable} other jobs have claimed {claimed}", cores(*.wanted))]
     Taken {
         wanted: u64,
         usable: usize,
         claimed: usize,
     },
+}
+
+fn cores(number: u64) -> String {
+    match number {
+        1 => "1 core is".to_owned(),
+        _ => format!("{number} cores are"),
+    }
 }
 
 /// One NUMA node as it fills.

@@ -86,7 +86,7 @@ pub struct InstallReply {
     #[prost(string, tag = "1")]
     pub bundle_path: ::prost::alloc::string::String,
 }
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct BindRequest {
     /// cores of a rank's own, or those of a NUMA node
     #[prost(enumeration = "BindUnit", tag = "1")]
@@ -99,6 +99,14 @@ pub struct BindRequest {
     pub in_turn: bool,
     #[prost(uint32, tag = "4")]
     pub ranks: u32,
+    /// unset: all of the host, in order
+    #[prost(message, optional, tag = "5")]
+    pub gpus: ::core::option::Option<VisibleGpus>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct VisibleGpus {
+    #[prost(uint32, repeated, tag = "1")]
+    pub numbers: ::prost::alloc::vec::Vec<u32>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct BindReply {
