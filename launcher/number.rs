@@ -26,6 +26,11 @@ pub(crate) fn duration(text: &str) -> Option<Duration> {
     (seconds <= SECONDS_MAX).then(|| Duration::from_secs_f64(seconds))
 }
 
+/// `90 s`, `1.5 s`
+pub(crate) fn seconds(time: Duration) -> String {
+    format!("{} s", time.as_millis() as f64 / 1000.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,6 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
+#[path = "exit_codes/cases.rs"]
+mod cases;
+#[path = "local_run/causes.rs"]
+mod causes;
+#[path = "local_run/codes.rs"]
+mod codes;
 #[path = "local_run/ends.rs"]
 mod ends;
 #[path = "local_run/inherits.rs"]
@@ -20,6 +26,10 @@ mod prints_much;
 mod programs;
 #[path = "local_run/reads.rs"]
 mod reads;
+#[path = "local_run/report.rs"]
+mod report;
+#[path = "local_run/signals.rs"]
+mod signals;
 #[path = "local_run/terminal.rs"]
 mod terminal;
 

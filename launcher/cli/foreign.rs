@@ -117,11 +117,6 @@ const WORDS: &[Word] = &[
     word("rdzv-endpoint", 1, RENDEZVOUS),
     word("rdzv-id", 1, RENDEZVOUS),
     word("rdzv-conf", 1, RENDEZVOUS),
-    word(
-        "max-restarts",
-        1,
-        Meaning::Noted("a failed job is not restarted in this version"),
-    ),
     word("monitor-interval", 1, Meaning::Silent),
     word("redirects", 1, FILES),
     word("tee", 1, FILES),

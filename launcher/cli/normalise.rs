@@ -123,6 +123,10 @@ impl Scan {
         typed: &OsStr,
         attached: Option<OsString>,
     ) -> Result<bool, CliError> {
+        if attached.is_none() && known.value_is_optional {
+            self.words.push(format!("--{}", known.long).into());
+            return Ok(false);
+        }
         if !known.takes_value {
             if attached.is_some() {
                 let option = typed.to_string_lossy();
@@ -229,6 +233,8 @@ impl Scan {
 struct Known {
     long: String,
     takes_value: bool,
+    /// Only behind `=`.
+    value_is_optional: bool,
 }
 
 /// clap's own table, by every spelling.
@@ -251,6 +257,7 @@ impl Table {
             let known = Known {
                 long: long.to_owned(),
                 takes_value,
+                value_is_optional: argument.is_require_equals_set(),
             };
             table.longs.insert(long.to_owned(), known.clone());
             for alias in argument.get_all_aliases().unwrap_or_default() {
@@ -265,6 +272,7 @@ impl Table {
             let known = Known {
                 long: long.to_owned(),
                 takes_value: false,
+                value_is_optional: false,
             };
             table.longs.insert(long.to_owned(), known.clone());
             table.shorts.insert(short, known);

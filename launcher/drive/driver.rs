@@ -2,15 +2,13 @@
 //!
 //! Nothing here waits.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use prost::Message as _;
 use rlaunch_control::v1::{self, from_agent, to_agent};
 use rlaunch_plan::supervise::{
     Action, ClockOffset, Event, HostSetup, Settings as Supervision, Supervisor,
 };
-use rlaunch_plan::{Placement, Verdict, joining};
-use rlaunch_wire::notice::{Notice, NoticeKind};
+use rlaunch_plan::{Placement, Verdict};
 use tracing::{debug, info};
 
 use super::Plan;
@@ -20,6 +18,7 @@ use super::links::{FromHost, Links};
 use super::reach::{Reached, wall_us};
 use super::signals::Received;
 use super::stdin::Stdin;
+use super::suspend::Suspension;
 use super::translate::{self, rank_of, stream};
 use crate::output::{Printer, Source, Tail};
 use crate::settings::Settings;
@@ -32,30 +31,41 @@ pub(super) struct Driver<'a> {
     pub(super) supervisor: Supervisor,
     pub(super) links: Links,
     pub(super) printer: Printer,
-    start: Instant,
+    pub(super) start: Instant,
     /// By node rank.
-    hosts: Vec<HostState>,
+    pub(super) hosts: Vec<HostState>,
     /// By rank.
     pub(super) ranks: Vec<RankState>,
     started: usize,
-    joined: usize,
+    pub(super) joined: usize,
     pub(super) credit_bytes: u64,
     /// Nobody reads our stdout any more.
     pub(super) stdout_closed: bool,
+    pub(super) suspension: Option<Suspension>,
+    /// Our own stop is over, and SIGCONT not yet heard.
+    pub(super) has_resumed: bool,
 }
 
-struct HostState {
-    name: String,
-    clock: ClockOffset,
+/// What is left of the job's limits.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Remaining {
+    pub(super) job: Option<Duration>,
+    pub(super) start: Option<Duration>,
+}
+
+pub(super) struct HostState {
+    pub(super) name: String,
+    pub(super) clock: ClockOffset,
     /// The agent's own time in its last heartbeat, for its estimate.
     heard_us: i64,
-    finished: bool,
+    pub(super) finished: bool,
 }
 
 #[derive(Default)]
 pub(super) struct RankState {
     pub(super) tail: Tail,
-    card: Option<Vec<u8>>,
+    pub(super) card: Option<Vec<u8>>,
+    pub(super) wrote_to_stderr: bool,
     /// Printed, and not yet given back as credit; by stream.
     pub(super) owed_bytes: [u64; 2],
 }
@@ -67,7 +77,7 @@ impl<'a> Driver<'a> {
         nodes: Vec<Reached>,
         launches: Vec<v1::Launch>,
         printer: Printer,
-        start: Instant,
+        (start, limits): (Instant, Remaining),
     ) -> Self {
         let setups = plan
             .placement
@@ -84,7 +94,8 @@ impl<'a> Driver<'a> {
             wall_start_us: wall_us() - i64::try_from(now.as_micros()).unwrap_or(0),
             host_timeout: settings.limits.host_timeout,
             kill_after: settings.limits.kill_after,
-            job_timeout: settings.limits.timeout,
+            job_timeout: limits.job,
+            start_timeout: limits.start,
             on_failure: settings.limits.on_failure,
         };
         let mut supervisor = Supervisor::new(supervision, now);
@@ -117,6 +128,8 @@ impl<'a> Driver<'a> {
             joined: 0,
             credit_bytes: launch::credit(world),
             stdout_closed: false,
+            suspension: None,
+            has_resumed: false,
         }
     }
 
@@ -210,6 +223,7 @@ impl<'a> Driver<'a> {
             Message::Joined(joined) => self.handle_joined(joined),
             Message::Overdue(overdue) => self.handle_overdue(host, overdue.rank),
             Message::Broadcast(broadcast) => self.handle_broadcast(host, broadcast),
+            Message::Suspended(_) => self.handle_suspended(host),
             Message::Heartbeat(heartbeat) => self.handle_heartbeat(host, heartbeat),
             Message::Log(log) => self.handle_log(host, &log),
             Message::StdinTaken(taken) => {
@@ -246,77 +260,6 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Passed on to the other hosts. Of its meaning only "I lost rank N" is read, a failure that follows
-    /// from another one, and what is for the launcher alone: because of whom a rank fails.
-    fn handle_broadcast(&mut self, host: usize, broadcast: v1::Broadcast) {
-        let notice = Notice::decode(broadcast.payload.as_ref())
-            .ok()
-            .and_then(|it| it.kind);
-        let rank = broadcast.from;
-        match notice {
-            Some(NoticeKind::Blames(blames)) => {
-                let (peer, aborted) = (blames.rank, blames.aborted);
-                self.event(Event::Blamed {
-                    rank,
-                    peer,
-                    aborted,
-                });
-                return;
-            }
-            Some(NoticeKind::Failed(failed)) if failed.rank != rank => {
-                self.event(Event::PeerLost {
-                    rank,
-                    peer: failed.rank,
-                    has_left: failed.has_left,
-                });
-            }
-            _ => {}
-        }
-        self.links
-            .send_others(Some(host), &to_agent::Message::Broadcast(broadcast));
-    }
-
-    /// The world is told once every rank has joined.
-    fn handle_joined(&mut self, joined: v1::Joined) {
-        let v1::Joined { rank, card } = joined;
-        if self.ranks[rank as usize]
-            .card
-            .replace(card.into())
-            .is_none()
-        {
-            self.joined += 1;
-        }
-        self.event(Event::Joined { rank });
-        if self.joined == self.ranks.len() {
-            let cards = self
-                .ranks
-                .iter_mut()
-                .map(|rank| rank.card.clone().unwrap_or_default().into());
-            let world = v1::World {
-                cards: cards.collect(),
-            };
-            self.links.send_all(&to_agent::Message::World(world));
-        }
-    }
-
-    /// A rank has waited for the others as long as it may, and is told who is missing.
-    fn handle_overdue(&mut self, host: usize, rank: u32) {
-        let places = self.placement.ranks.iter().zip(&self.ranks);
-        let missing = places.filter(|(_, state)| state.card.is_none());
-        let missing: Vec<(u32, &str)> = missing
-            .map(|(place, _)| {
-                let name = self.hosts[place.node_rank as usize].name.as_str();
-                (place.rank, name)
-            })
-            .collect();
-        // Else the world was told just now.
-        if !missing.is_empty() {
-            let text = joining::missing(&missing, self.ranks.len());
-            let told = v1::Missing { rank, text };
-            self.links.send(host, to_agent::Message::Missing(told));
-        }
-    }
-
     fn handle_heartbeat(&mut self, host: usize, heartbeat: v1::Heartbeat) {
         let state = &mut self.hosts[host];
         state.heard_us = heartbeat.sent_us;
@@ -349,10 +292,8 @@ impl<'a> Driver<'a> {
                 self.links
                     .send_all(&to_agent::Message::Signal(v1::Signal { signal }));
             }
-            Received::Suspend => self.printer.talk(
-                "rlaunch: the job cannot be suspended: the hosts would take a silent launcher for \
-                 lost and end their ranks",
-            ),
+            Received::Suspend => self.begin_suspension(),
+            Received::Continue => self.handle_continue(),
         }
     }
 

@@ -1,5 +1,9 @@
 //! Why a job did not start.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rlaunch_plan::verdict::signal_name;
 use rlaunch_plan::{PlacementError, exit_code};
 use rlaunch_remote::ReachError;
 
@@ -54,6 +58,24 @@ pub enum DriveError {
     NoMaster(String),
     #[error("the Python module in {path} cannot be packed: {error}")]
     Bundle { path: String, error: std::io::Error },
+    #[error(
+        "{hosts}: not {step} within {} (--start-timeout)\n\
+         hint: are those hosts up, and not overloaded? rlaunch -v shows how far each came; \
+         a longer --start-timeout waits",
+        crate::number::seconds(*.timeout)
+    )]
+    StartTimeout {
+        hosts: String,
+        step: &'static str,
+        timeout: Duration,
+    },
+    #[error("stopped by {} before the ranks were started", signal_name(*.signal))]
+    Interrupted { signal: i32 },
+    #[error("--json={}: {error}", path.display())]
+    Report {
+        path: PathBuf,
+        error: std::io::Error,
+    },
     #[error("signals cannot be caught: {0}")]
     Signals(std::io::Error),
     #[error("the printing thread does not start: {0}")]
@@ -66,7 +88,9 @@ impl DriveError {
             Self::Placement(_)
             | Self::NoSuchRank { .. }
             | Self::NoInterface { .. }
+            | Self::Report { .. }
             | Self::Files(_) => exit_code::USAGE,
+            Self::Interrupted { signal } => exit_code::of_signal(*signal),
             Self::NoDirectory { .. } => exit_code::CANNOT_START,
             Self::NoPython { .. } => exit_code::NOT_FOUND,
             _ => exit_code::LAUNCHER,

@@ -1,8 +1,9 @@
-//! A job's id and secret: fresh random bytes each time.
+//! A job's id and secret: fresh random bytes.
 
 use std::fs::File;
 use std::io::{self, Read};
 
+#[derive(Clone)]
 pub(super) struct JobIdentity {
     pub(super) id: [u8; 16],
     /// Reaches ranks through their agents only, never argv or the environment.
@@ -16,6 +17,15 @@ impl JobIdentity {
         random.read_exact(&mut id)?;
         random.read_exact(&mut secret)?;
         Ok(Self { id, secret })
+    }
+
+    /// The same job's next attempt: ranks of an earlier one must not be let in.
+    pub(super) fn again(&self) -> io::Result<Self> {
+        let secret = Self::new()?.secret;
+        Ok(Self {
+            id: self.id,
+            secret,
+        })
     }
 
     /// Enough digits to tell jobs apart in messages.

@@ -101,7 +101,13 @@ pub(super) fn milliseconds(duration: Duration) -> u32 {
 
 fn rank_spec(settings: &Settings, plan: &Plan, rank: u32) -> v1::RankSpec {
     let master = plan.master.as_ref().expect("chosen before the launch");
-    let variables = environment::rank_variables(&plan.placement, rank, master, &plan.identity.id);
+    let variables = environment::rank_variables(
+        &plan.placement,
+        rank,
+        master,
+        &plan.identity.id,
+        plan.restarts,
+    );
     let place = plan.placement.ranks[rank as usize];
     v1::RankSpec {
         rank,

@@ -2,10 +2,13 @@
 //!
 //! ```text
 //! reach ─► survey ─► slots, placement ─► checks ─► cores ─► master ─► bundle ─► launch ─► supervise
+//!   └──────────────────── prepare, within --start-timeout ─────────────────┘         │
+//!   ▲                                                                                ▼
+//!   └──────────────────────── --max-restarts ◄──────────────────────────── verdict, report
 //! ```
 //! All on one thread of tokio, but for the printing thread and what carriers need. Until the
-//! launch, a signal ends the launcher at once and the agents with it, since their streams end;
-//! from then on signals go through the supervisor.
+//! launch, a signal ends the job at once: hosts are let go, and their agents end. From then on
+//! signals go through the supervisor.
 
 mod bind;
 mod bundle;
@@ -17,27 +20,37 @@ mod launch;
 mod links;
 mod master;
 mod print;
+mod progress;
 mod reach;
 mod reader;
+mod report;
+mod restart;
 mod show;
 mod signals;
 mod start;
 mod stdin;
 mod supervise;
+mod suspend;
 mod terminal;
 mod translate;
+mod world;
 
 use std::time::Instant;
 
 use rlaunch_plan::Placement;
 use rlaunch_plan::allocation::Allocation;
-use rlaunch_plan::environment::Master;
+use rlaunch_plan::environment::{Master, Restarts};
 use rlaunch_plan::placement::place;
 use tracing::info;
 
 use crate::settings::Settings;
+use crate::talk::say;
+use bundle::Bundle;
 use identity::JobIdentity;
+use progress::Progress;
 use reach::Reached;
+use report::Reporter;
+use signals::Signals;
 
 pub use error::DriveError;
 
@@ -49,6 +62,7 @@ struct Plan {
     /// By rank; none: not bound.
     cores: bind::Cores,
     master: Option<Master>,
+    restarts: Restarts,
 }
 
 /// Runs the job. `Ok` is its exit code, the verdict having been printed.
@@ -66,14 +80,43 @@ pub fn run(settings: Settings, start: Instant) -> Result<u8, DriveError> {
 }
 
 async fn drive(settings: Settings, start: Instant) -> Result<u8, DriveError> {
-    let identity = JobIdentity::new().map_err(DriveError::Random)?;
+    let mut signals = Signals::catch().map_err(DriveError::Signals)?;
+    let mut report = Reporter::begin(&settings)?;
+    let ended = restart::attempts(&settings, start, &mut signals, &mut report).await;
+    // The exit code stays that of the job.
+    if let Err(error) = report.finish(&ended) {
+        say(&error.to_string());
+    }
+    ended
+}
+
+/// What is made before ranks start, for one attempt.
+enum Prepared {
+    /// Only to be shown, and it was.
+    Shown(u8),
+    Ready(Box<Ready>),
+}
+
+struct Ready {
+    plan: Plan,
+    nodes: Vec<Reached>,
+    bundle: Option<Bundle>,
+}
+
+/// To the point at which ranks can start. Dropping the future lets all hosts go.
+async fn prepare(
+    settings: &Settings,
+    identity: JobIdentity,
+    restarts: Restarts,
+    progress: &Progress,
+) -> Result<Prepared, DriveError> {
     let mut allocation = settings.allocation.clone();
     let known = allocation
         .hosts
         .iter()
         .all(|host| host.slots.known().is_some());
     let early = if known {
-        Some(placed(&settings, &allocation)?)
+        Some(placed(settings, &allocation)?)
     } else {
         None
     };
@@ -86,22 +129,23 @@ async fn drive(settings: Settings, start: Instant) -> Result<u8, DriveError> {
             cores: bind::unbound(placement),
             placement: placement.clone(),
             master: None,
+            restarts,
         };
-        return show::dry_run(&settings, &plan);
+        return show::dry_run(settings, &plan).map(Prepared::Shown);
     }
     let wanted: Vec<usize> = match &early {
         Some(placement) => placement.nodes.iter().map(|node| node.host).collect(),
         None => (0..allocation.hosts.len()).collect(),
     };
-    check::output_directory(&settings)?;
+    check::output_directory(settings)?;
     let bundle = bundle::find();
-    let reached = reach::reach(&settings, &allocation, &wanted, bundle.as_ref()).await?;
+    let reached = reach::reach(settings, &allocation, &wanted, bundle.as_ref(), progress).await?;
     for host in &reached {
         allocation.survey(host.host, host.survey.gpus, host.survey.usable_cores);
     }
     let placement = match early {
         Some(placement) => placement,
-        None => placed(&settings, &allocation)?,
+        None => placed(settings, &allocation)?,
     };
     info!(
         ranks = placement.ranks.len(),
@@ -109,27 +153,47 @@ async fn drive(settings: Settings, start: Instant) -> Result<u8, DriveError> {
         "placed"
     );
     let mut nodes = nodes(reached, &placement);
-    check::hosts(&settings, &allocation, &placement, &nodes)?;
+    check::hosts(settings, &allocation, &placement, &nodes)?;
     let mut plan = Plan {
         identity,
-        cores: bind::choose(&settings, &allocation, &placement, &mut nodes).await?,
+        cores: bind::choose(settings, &allocation, &placement, &mut nodes).await?,
         allocation,
         placement,
         master: None,
+        restarts,
     };
     if settings.dry_run {
-        return show::dry_run(&settings, &plan);
+        return show::dry_run(settings, &plan).map(Prepared::Shown);
     }
-    let master = master::choose(&settings, &mut nodes).await?;
+    settle(settings, &mut plan, &mut nodes, bundle.as_ref(), progress).await?;
+    Ok(Prepared::Ready(Box::new(Ready {
+        plan,
+        nodes,
+        bundle,
+    })))
+}
+
+/// The address and port of the ranks' meeting, and the module on hosts that lack it.
+async fn settle(
+    settings: &Settings,
+    plan: &mut Plan,
+    nodes: &mut [Reached],
+    bundle: Option<&Bundle>,
+    progress: &Progress,
+) -> Result<(), DriveError> {
+    let names: Vec<String> = nodes.iter().map(|node| node.name.clone()).collect();
+    progress.begin("ready with the check of addresses", names.clone());
+    let master = master::choose(settings, nodes).await?;
     info!(address = %master.address, port = master.port, "master");
     plan.master = Some(master);
-    if settings.display_map {
-        show::map(&settings, &plan);
+    if settings.display_map && plan.restarts.count == 0 {
+        show::map(settings, plan);
     }
-    if let Some(bundle) = &bundle {
-        bundle::install(bundle, &mut nodes).await?;
+    if let Some(bundle) = bundle {
+        progress.begin("ready with the Python module", names);
+        bundle::install(bundle, nodes).await?;
     }
-    supervise::supervise(&settings, &plan, nodes, bundle.as_ref(), start).await
+    Ok(())
 }
 
 fn placed(settings: &Settings, allocation: &Allocation) -> Result<Placement, DriveError> {

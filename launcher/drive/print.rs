@@ -1,7 +1,7 @@
 //! What ranks print and read: to the printer, as credit back to their agents, from this stdin.
 
 use rlaunch_control::v1::{self, to_agent};
-use rlaunch_plan::supervise::Event;
+use rlaunch_plan::supervise::{Event, Words};
 use rlaunch_wire::limits::OUTPUT_CREDIT_PARTS;
 
 use super::driver::Driver;
@@ -21,14 +21,33 @@ impl Driver<'_> {
             partial,
             ..
         } = output;
-        let state = &mut self.ranks[source.rank as usize];
-        state.tail.push(source.stream, &data);
+        self.remember(source, &data, host_time_us);
         self.printer.chunk(Chunk {
             source,
             data,
             host_time_us,
             partial,
         });
+    }
+
+    /// For the verdict, and for who is named by it.
+    fn remember(&mut self, source: Source, data: &[u8], host_time_us: i64) {
+        let Source { rank, stream } = source;
+        let host = self.placement.ranks[rank as usize].node_rank as usize;
+        let at_us = host_time_us.saturating_sub(self.hosts[host].clock.offset_us());
+        let state = &mut self.ranks[rank as usize];
+        let has_error = state.tail.push(stream, data, at_us);
+        let is_first =
+            stream == Stream::Stderr && !std::mem::replace(&mut state.wrote_to_stderr, true);
+        for (is_so, words) in [(is_first, Words::Stderr), (has_error, Words::Traceback)] {
+            if is_so {
+                self.event(Event::Printed {
+                    rank,
+                    words,
+                    host_time_us,
+                });
+            }
+        }
     }
 
     pub(super) fn handle_printed(&mut self, event: Printed) {

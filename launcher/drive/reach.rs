@@ -19,6 +19,7 @@ use tracing::{debug, info};
 
 use super::DriveError;
 use super::bundle::Bundle;
+use super::progress::Progress;
 use super::start::Start;
 use crate::settings::Settings;
 use crate::talk;
@@ -52,6 +53,7 @@ pub(super) async fn reach(
     allocation: &Allocation,
     wanted: &[usize],
     bundle: Option<&Bundle>,
+    progress: &Progress,
 ) -> Result<Vec<Reached>, DriveError> {
     let targets = wanted
         .iter()
@@ -66,6 +68,10 @@ pub(super) async fn reach(
                 .collect(),
         }
     };
+    let names = wanted
+        .iter()
+        .map(|&host| allocation.hosts[host].host.to_string());
+    progress.begin("reached", names);
     let start = Instant::now();
     let mut connections = Box::pin(connect_all(
         targets.collect(),
@@ -90,7 +96,11 @@ pub(super) async fn reach(
                     Err(error) => failed.push((index, error)),
                 }
             }
-            Some(result) = surveys.next() => reached.push(result?),
+            Some(result) = surveys.next() => {
+                let host: Reached = result?;
+                progress.done(&host.name);
+                reached.push(host);
+            }
         }
     }
     if failed.is_empty() {

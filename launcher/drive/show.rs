@@ -7,7 +7,7 @@ use rlaunch_plan::map::{Map, ProgramShown, RankShown, Shown};
 
 use super::start::Start;
 use super::{DriveError, Plan};
-use crate::settings::{ProgramSettings, Settings};
+use crate::settings::{Json, ProgramSettings, Settings};
 
 /// What stands for a value that is not known before the job is started.
 const LATER: &str = "(chosen at launch)";
@@ -15,24 +15,30 @@ const LATER: &str = "(chosen at launch)";
 /// The plan on stdout: here it is the data. Nothing is run.
 pub(super) fn dry_run(settings: &Settings, plan: &Plan) -> Result<u8, DriveError> {
     let map = make(settings, plan);
-    let text = if settings.json {
+    let text = if settings.json.is_some() {
         map.to_json() + "\n"
     } else {
         map.render() + &variables(&map)
     };
-    // A reader that has seen enough is no failure.
-    std::io::stdout().write_all(text.as_bytes()).ok();
+    match &settings.json {
+        Some(Json::File(path)) => {
+            std::fs::write(path, text).map_err(|error| DriveError::Report {
+                path: path.clone(),
+                error,
+            })?;
+        }
+        // A reader that has seen enough is no failure.
+        Some(Json::Standard) | None => {
+            std::io::stdout().write_all(text.as_bytes()).ok();
+        }
+    }
     Ok(rlaunch_plan::exit_code::SUCCESS)
 }
 
-/// The map on stderr: stdout is the ranks'.
+/// The map on stderr, for people: stdout is the ranks', and `--json` has it in the report.
 pub(super) fn map(settings: &Settings, plan: &Plan) {
     let map = make(settings, plan);
-    let text = if settings.json {
-        map.to_json()
-    } else {
-        map.render()
-    };
+    let text = map.render();
     eprintln!("{}", text.trim_end());
 }
 
@@ -78,7 +84,13 @@ fn rank_shown(settings: &Settings, plan: &Plan, rank: u32) -> RankShown {
         port: 0,
     };
     let master = plan.master.as_ref().unwrap_or(&open);
-    let variables = environment::rank_variables(&plan.placement, rank, master, &plan.identity.id);
+    let variables = environment::rank_variables(
+        &plan.placement,
+        rank,
+        master,
+        &plan.identity.id,
+        plan.restarts,
+    );
     let place = plan.placement.ranks[rank as usize];
     let details = &plan.allocation.hosts[place.host].details;
     let start = Start::new(&settings.programs[place.program as usize], details);

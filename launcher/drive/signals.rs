@@ -1,11 +1,15 @@
 //! Signals to the launcher.
 //!
-//! INT, TERM and HUP end the job, in order at first; USR1 and USR2 go to the ranks. HUP that is
-//! ignored when we start stays so (nohup). A terminal's stop (^Z) is refused with a word: a
-//! stopped launcher is silent, and its hosts would take it for lost.
+//! INT, TERM, HUP and QUIT end the job, in order at first; USR1, USR2, WINCH and others of no
+//! meaning to the launcher go to the ranks; a terminal's stop (^Z) suspends the whole job, and
+//! what continues the launcher continues the ranks. What was ignored when we started stays so:
+//! HUP under nohup, INT and QUIT of a shell's background job. TERM is always heard.
 
+use std::future::poll_fn;
 use std::io;
+use std::task::Poll;
 
+use nix::libc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,58 +19,85 @@ pub(super) enum Received {
     /// To every rank.
     Forward(i32),
     Suspend,
+    Continue,
 }
 
 pub(super) struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    hangup: Option<Signal>,
-    user1: Signal,
-    user2: Signal,
-    suspend: Option<Signal>,
+    caught: Vec<(Received, Signal)>,
+    suspend: bool,
 }
 
+const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+/// Batch systems and people send them for the program's sake.
+const FORWARDED: [i32; 5] = [
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGWINCH,
+    libc::SIGURG,
+    libc::SIGPWR,
+];
+/// A background job that reads its terminal is stopped like one by ^Z.
+const SUSPENDING: [i32; 2] = [libc::SIGTSTP, libc::SIGTTIN];
+
 impl Signals {
+    /// All but those that suspend: without ranks there is nothing to suspend but the launcher.
     pub(super) fn catch() -> io::Result<Self> {
         let ignored = Ignored::now();
-        let unless_ignored = |kind: SignalKind| {
-            if ignored.has(kind.as_raw_value()) {
-                Ok(None)
-            } else {
-                signal(kind).map(Some)
-            }
+        let mut signals = Self {
+            caught: Vec::new(),
+            suspend: false,
         };
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hangup: unless_ignored(SignalKind::hangup())?,
-            user1: signal(SignalKind::user_defined1())?,
-            user2: signal(SignalKind::user_defined2())?,
-            suspend: unless_ignored(SignalKind::from_raw(nix::libc::SIGTSTP))?,
-        })
+        for number in ENDING {
+            if number == libc::SIGTERM || !ignored.has(number) {
+                signals.add(Received::End(number), number)?;
+            }
+        }
+        for number in FORWARDED {
+            signals.add(Received::Forward(number), number)?;
+        }
+        Ok(signals)
+    }
+
+    /// From the first ranks' start on.
+    pub(super) fn catch_suspension(&mut self) -> io::Result<()> {
+        if std::mem::replace(&mut self.suspend, true) {
+            return Ok(());
+        }
+        let ignored = Ignored::now();
+        for number in SUSPENDING {
+            if !ignored.has(number) {
+                self.add(Received::Suspend, number)?;
+            }
+        }
+        self.add(Received::Continue, libc::SIGCONT)
     }
 
     /// Cancel safe.
     pub(super) async fn next(&mut self) -> Received {
-        use nix::libc::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
-        tokio::select! {
-            Some(()) = self.interrupt.recv() => Received::End(SIGINT),
-            Some(()) = self.terminate.recv() => Received::End(SIGTERM),
-            () = optional(&mut self.hangup) => Received::End(SIGHUP),
-            Some(()) = self.user1.recv() => Received::Forward(SIGUSR1),
-            Some(()) = self.user2.recv() => Received::Forward(SIGUSR2),
-            () = optional(&mut self.suspend) => Received::Suspend,
+        poll_fn(|context| {
+            for (received, signal) in &mut self.caught {
+                if signal.poll_recv(context) == Poll::Ready(Some(())) {
+                    return Poll::Ready(*received);
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// The next one that ends the job; others say nothing to whoever waits so.
+    pub(super) async fn next_end(&mut self) -> i32 {
+        loop {
+            if let Received::End(number) = self.next().await {
+                return number;
+            }
         }
     }
-}
 
-async fn optional(signal: &mut Option<Signal>) {
-    let received = match signal {
-        Some(signal) => signal.recv().await,
-        None => None,
-    };
-    if received.is_none() {
-        std::future::pending::<()>().await;
+    fn add(&mut self, received: Received, number: i32) -> io::Result<()> {
+        let signal = signal(SignalKind::from_raw(number))?;
+        self.caught.push((received, signal));
+        Ok(())
     }
 }
 
@@ -94,7 +125,7 @@ mod tests {
     #[test]
     fn ignored_signals_are_known() {
         let ignored = Ignored::now();
-        assert!(ignored.has(nix::libc::SIGPIPE));
-        assert!(!ignored.has(nix::libc::SIGUSR1));
+        assert!(ignored.has(libc::SIGPIPE));
+        assert!(!ignored.has(libc::SIGUSR1));
     }
 }

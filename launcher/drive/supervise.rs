@@ -12,11 +12,11 @@ use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tracing::info;
 
 use super::bundle::Bundle;
-use super::driver::Driver;
+use super::driver::{Driver, Remaining};
 use super::launch;
 use super::reach::Reached;
 use super::reader::Reader;
-use super::signals::{Received, Signals};
+use super::signals::Signals;
 use super::stdin::Stdin;
 use super::terminal::Terminal;
 use super::{DriveError, Plan};
@@ -24,15 +24,38 @@ use crate::output::{Files, Printed, Printer, Printing, Stream};
 use crate::settings::{Settings, StdinTo};
 use crate::talk::say;
 
-/// Launches the ranks and stays until the job is over; the answer is the exit code.
+/// What the ranks' supervision needs of the job.
+pub(super) struct Attempt<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) plan: &'a Plan,
+    pub(super) nodes: Vec<Reached>,
+    pub(super) bundle: Option<&'a Bundle>,
+    pub(super) start: Instant,
+    pub(super) limits: Remaining,
+}
+
+/// How an attempt ended.
+pub(super) struct Ended {
+    pub(super) verdict: Verdict,
+    /// The user's signal while it was printed.
+    pub(super) signal: Option<i32>,
+}
+
+/// Launches the ranks and stays until the job is over and its verdict printed. `note` is added to
+/// the verdict where there is one to print: what happens next.
 pub(super) async fn supervise(
-    settings: &Settings,
-    plan: &Plan,
-    nodes: Vec<Reached>,
-    bundle: Option<&Bundle>,
-    start: Instant,
-) -> Result<u8, DriveError> {
-    let mut signals = Signals::catch().map_err(DriveError::Signals)?;
+    attempt: Attempt<'_>,
+    signals: &mut Signals,
+    note: impl FnOnce(&Verdict) -> Option<String>,
+) -> Result<Ended, DriveError> {
+    let Attempt {
+        settings,
+        plan,
+        nodes,
+        bundle,
+        start,
+        limits,
+    } = attempt;
     let (report, mut printed) = mpsc::unbounded_channel();
     let printing = printing(settings, plan)?;
     let printer = Printer::start(printing, report).map_err(DriveError::Printer)?;
@@ -41,23 +64,29 @@ pub(super) async fn supervise(
         Some(to) => Some(Stdin::read(to, world(plan)).map_err(DriveError::Printer)?),
         None => None,
     };
-    let terminal = stdin
-        .as_ref()
-        .filter(|_| settings.streams.pty)
-        .and_then(|_| Terminal::pass_letters_on());
-    let echo = terminal.is_some();
+    let takes_letters = settings.streams.pty && stdin.is_some();
+    let terminal = || takes_letters.then(Terminal::pass_letters_on).flatten();
+    let mut letters = terminal();
+    let echo = letters.is_some();
     let launches = nodes.iter().enumerate();
     let launches =
         launches.map(|(rank, node)| launch::message(settings, plan, rank, node, bundle, echo));
     let launches = launches.collect();
-    let mut driver = Driver::new(settings, plan, nodes, launches, printer, start);
+    let mut driver = Driver::new(settings, plan, nodes, launches, printer, (start, limits));
     let mut beat = tokio::time::interval(HEARTBEAT_PERIOD);
     beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     let verdict = loop {
         if let Some(verdict) = driver.act() {
             break verdict;
         }
-        let due = driver.supervisor.poll_timeout().map(|due| start + due);
+        if driver.is_to_stop() {
+            drop(letters);
+            driver.stop();
+            letters = terminal();
+            continue;
+        }
+        let due = driver.supervisor.poll_timeout().into_iter();
+        let due = due.chain(driver.suspension_due()).min();
         tokio::select! {
             biased;
             received = signals.next() => driver.handle_signal(received),
@@ -71,15 +100,15 @@ pub(super) async fn supervise(
             () = reader.gone() => driver.handle_printed(Printed::Closed(Stream::Stdout)),
             block = next_block(&mut stdin) => driver.handle_stdin(block),
             _ = beat.tick() => driver.beat(),
-            () = sleep_until(due) => {}
+            () = sleep_until(due.map(|due| start + due)) => {}
         }
         // Events that arrived were handled first: a late timer must not win over a message.
         driver.supervisor.handle_timeout(start.elapsed());
     };
-    drop(terminal);
-    let code = driver.conclude(verdict, &mut printed, &mut signals).await;
-    info!(code, after = ?start.elapsed(), "done");
-    Ok(code)
+    drop(letters);
+    let ended = driver.conclude(verdict, &mut printed, signals, note).await;
+    info!(code = ended.verdict.exit_code, after = ?start.elapsed(), "done");
+    Ok(ended)
 }
 
 impl Driver<'_> {
@@ -89,34 +118,33 @@ impl Driver<'_> {
         mut verdict: Verdict,
         printed: &mut UnboundedReceiver<Printed>,
         signals: &mut Signals,
-    ) -> u8 {
-        if let Some(rank) = verdict.rank() {
-            verdict.last_lines = self.ranks[rank as usize].tail.last_lines();
-        }
+        note: impl FnOnce(&Verdict) -> Option<String>,
+    ) -> Ended {
+        verdict.read(|rank| self.ranks[rank as usize].tail.printed());
         let broken_pipe =
             matches!(verdict.outcome, Outcome::Interrupted { .. }) && self.stdout_closed;
-        let text = verdict.render();
+        let mut text = verdict.render();
+        text.extend(note(&verdict));
         if !text.is_empty() && !broken_pipe {
             self.printer.talk(text);
         }
         self.printer.close();
-        let mut code = verdict.exit_code;
         loop {
             tokio::select! {
                 event = printed.recv() => match event {
                     // The threads have ended: all is written.
-                    None => return code,
+                    None => return Ended { verdict, signal: None },
                     // What was printed and is lost is no success.
                     Some(Printed::Lost(text)) => {
                         say(&text);
-                        code = if code == 0 { exit_code::LAUNCHER } else { code };
+                        if verdict.exit_code == exit_code::SUCCESS {
+                            verdict.exit_code = exit_code::LAUNCHER;
+                        }
                     }
                     Some(_) => {}
                 },
-                received = signals.next() => {
-                    if matches!(received, Received::End(_)) {
-                        return code;
-                    }
+                signal = signals.next_end() => {
+                    return Ended { verdict, signal: Some(signal) };
                 }
             }
         }
@@ -132,7 +160,13 @@ fn printing(settings: &Settings, plan: &Plan) -> Result<Printing, DriveError> {
     let files = match &streams.output_directory {
         Some(path) => {
             let (merge, timestamp) = (streams.merge_stderr, streams.style.timestamp);
-            Some(Files::create(path, world(plan), merge, timestamp)?)
+            // What the failed attempt printed is to be read.
+            let again = plan.restarts.count;
+            let path = match again {
+                0 => path.clone(),
+                _ => path.join(format!("restart-{again}")),
+            };
+            Some(Files::create(&path, world(plan), merge, timestamp)?)
         }
         None => None,
     };

@@ -3,6 +3,7 @@
 use rlaunch_control::v1::{self, from_agent::Message};
 use rlaunch_plan::exit_code;
 use rlaunch_plan::supervise::{Ending, Event};
+use rlaunch_plan::verdict::{Findings, OutOfMemory, SharedMemory, Victim};
 
 use super::launch::lossy;
 use crate::output::Stream;
@@ -20,7 +21,7 @@ pub(super) fn event(host: usize, message: Message) -> Option<Event> {
             pid,
             host_time_us,
         },
-        Message::Exited(exited) => ended(&exited),
+        Message::Exited(exited) => ended(exited),
         Message::Stopped(v1::Stopped {
             rank,
             signal,
@@ -59,7 +60,7 @@ pub(super) fn event(host: usize, message: Message) -> Option<Event> {
     })
 }
 
-fn ended(exited: &v1::Exited) -> Event {
+fn ended(exited: v1::Exited) -> Event {
     let ending = match exited.how {
         Some(v1::exited::How::Code(code)) => Ending::Code(code),
         Some(v1::exited::How::Signal(signal)) => Ending::Signal(signal),
@@ -70,15 +71,42 @@ fn ended(exited: &v1::Exited) -> Event {
         rank,
         core_dumped,
         by_us,
+        keeper_killed,
         host_time_us,
+        findings,
         ..
-    } = *exited;
+    } = exited;
     Event::Exited {
         rank,
         ending,
         core_dumped,
         by_us,
+        keeper_killed,
         host_time_us,
+        findings: found(findings.unwrap_or_default()),
+    }
+}
+
+fn found(findings: v1::Findings) -> Findings {
+    let v1::Findings {
+        out_of_memory,
+        shared_memory,
+        core_pattern,
+    } = findings;
+    Findings {
+        oom: out_of_memory.map(|found| OutOfMemory {
+            victim: if found.is_rank {
+                Victim::Rank
+            } else {
+                Victim::Group
+            },
+            limit_bytes: Some(found.limit_bytes).filter(|limit| *limit > 0),
+        }),
+        shm: shared_memory.map(|found| SharedMemory {
+            size_bytes: found.size_bytes,
+            free_bytes: found.free_bytes,
+        }),
+        core_pattern: Some(core_pattern).filter(|pattern| !pattern.is_empty()),
     }
 }
 
@@ -105,9 +133,11 @@ pub(super) fn rank_of(message: &Message) -> Option<u32> {
         Message::LaunchFailed(it) => Some(it.rank),
         Message::StdinTaken(it) => Some(it.rank),
         Message::Broadcast(it) => Some(it.from),
-        Message::Heartbeat(_) | Message::Leftover(_) | Message::Log(_) | Message::Finished(_) => {
-            None
-        }
+        Message::Heartbeat(_)
+        | Message::Leftover(_)
+        | Message::Log(_)
+        | Message::Suspended(_)
+        | Message::Finished(_) => None,
     }
 }
 

@@ -3,12 +3,14 @@
 use std::collections::VecDeque;
 
 use memchr::{memchr, memrchr, memrchr_iter};
-use rlaunch_plan::verdict::LastLine;
+use rlaunch_plan::verdict::{LastLine, Printed, Tracebacks};
 
 use super::Stream;
 
 /// Enough for a Python traceback's end.
 const LINES_MAX: usize = 20;
+/// Of one chunk, for tracebacks.
+const LINES_LOOKED_AT_MAX: usize = 200;
 /// One line; of a longer one the beginning is kept.
 const LINE_KEPT_BYTES: usize = 400;
 
@@ -17,11 +19,20 @@ pub struct Tail {
     lines: VecDeque<(Stream, Vec<u8>)>,
     /// By stream: the line that has no end yet.
     open: [Vec<u8>; 2],
+    /// By stream.
+    tracebacks: [Tracebacks; 2],
+    /// The last exception and when it was printed, in the time of [`Tail::push`].
+    error: Option<(String, i64)>,
 }
 
 impl Tail {
-    pub fn push(&mut self, stream: Stream, data: &[u8]) {
-        let mut rest = self.skip_old(stream, data);
+    /// True if Python tells of an exception in it.
+    pub fn push(&mut self, stream: Stream, data: &[u8], time_us: i64) -> bool {
+        let (older, mut rest) = self.last_lines_of(stream, data);
+        let mut has_error = false;
+        for line in older.split_inclusive(|&byte| byte == b'\n') {
+            has_error |= self.look(stream, line, time_us);
+        }
         while !rest.is_empty() {
             let end = memchr(b'\n', rest).map_or(rest.len(), |at| at + 1);
             let (line, after) = rest.split_at(end);
@@ -40,8 +51,17 @@ impl Tail {
             }
             if line.ends_with(b"\n") {
                 let line = std::mem::take(open);
+                has_error |= self.look(stream, &line, time_us);
                 self.keep(stream, line);
             }
+        }
+        has_error
+    }
+
+    pub fn printed(&self) -> Printed {
+        Printed {
+            last_lines: self.last_lines(),
+            error: self.error.clone(),
         }
     }
 
@@ -66,16 +86,28 @@ impl Tail {
         all[all.len().saturating_sub(LINES_MAX)..].to_vec()
     }
 
-    /// Of a big chunk only the last lines are looked at.
-    fn skip_old<'a>(&mut self, stream: Stream, data: &'a [u8]) -> &'a [u8] {
-        // All that is printed passes here: by vector instructions, not byte by byte.
-        match memrchr_iter(b'\n', data).nth(LINES_MAX) {
-            Some(at) => {
-                self.open[stream.index()].clear();
-                &data[at + 1..]
-            }
-            None => data,
+    /// Whether an exception of Python is told in this line.
+    fn look(&mut self, stream: Stream, line: &[u8], time_us: i64) -> bool {
+        let tracebacks = &mut self.tracebacks[stream.index()];
+        let has_error = tracebacks.push(line);
+        if has_error {
+            let error = tracebacks.last().map(|line| (line.to_owned(), time_us));
+            self.error = error.or(self.error.take());
         }
+        has_error
+    }
+
+    /// Of a big chunk the last lines, which are kept, and some before them: a traceback may be long.
+    /// All that is printed passes here: by vector instructions, not byte by byte.
+    fn last_lines_of<'a>(&mut self, stream: Stream, data: &'a [u8]) -> (&'a [u8], &'a [u8]) {
+        let mut ends = memrchr_iter(b'\n', data);
+        let Some(at) = ends.nth(LINES_MAX) else {
+            return (&[], data);
+        };
+        self.open[stream.index()].clear();
+        let before = ends.nth(LINES_LOOKED_AT_MAX - LINES_MAX);
+        let start = before.map_or(0, |before| before + 1);
+        (&data[start..=at], &data[at + 1..])
     }
 
     fn keep(&mut self, stream: Stream, line: Vec<u8>) {
@@ -101,7 +133,7 @@ mod tests {
     fn the_last_lines_are_kept() {
         let mut tail = Tail::default();
         for number in 0..100 {
-            tail.push(Stream::Stdout, format!("line {number}\n").as_bytes());
+            tail.push(Stream::Stdout, format!("line {number}\n").as_bytes(), 0);
         }
         let lines = texts(&tail);
         assert_eq!(
@@ -109,7 +141,7 @@ mod tests {
             (20, "line 80", "line 99")
         );
         let many: String = (0..1000).map(|number| format!("{number}\n")).collect();
-        tail.push(Stream::Stderr, many.as_bytes());
+        tail.push(Stream::Stderr, many.as_bytes(), 0);
         assert_eq!(texts(&tail)[0], "980");
         assert!(tail.last_lines()[0].stderr);
     }
@@ -117,17 +149,32 @@ mod tests {
     #[test]
     fn lines_in_pieces_and_without_end() {
         let mut tail = Tail::default();
-        tail.push(Stream::Stdout, b"abc");
-        tail.push(Stream::Stderr, b"err\n");
-        tail.push(Stream::Stdout, b"def\nrest");
+        tail.push(Stream::Stdout, b"abc", 0);
+        tail.push(Stream::Stderr, b"err\n", 0);
+        tail.push(Stream::Stdout, b"def\nrest", 0);
         assert_eq!(texts(&tail), ["err", "abcdef", "rest"]);
+    }
+
+    #[test]
+    fn exceptions_are_noticed() {
+        let mut tail = Tail::default();
+        assert!(!tail.push(Stream::Stderr, b"ValueError: no traceback\n", 1));
+        assert!(tail.push(Stream::Stderr, b"Traceback (most recent call last):\n", 2));
+        assert!(!tail.push(Stream::Stderr, b"  File x\nKeyEr", 3));
+        assert!(tail.push(Stream::Stderr, b"ror: 'a'\nbye\n", 4));
+        assert_eq!(tail.printed().error, Some(("KeyError: 'a'".to_owned(), 4)));
+        // Longer than what is kept.
+        let frames = "  File x\n".repeat(100);
+        let text = format!("Traceback (most recent call last):\n{frames}OSError: b\n");
+        assert!(tail.push(Stream::Stdout, text.as_bytes(), 5));
+        assert_eq!(tail.printed().error, Some(("OSError: b".to_owned(), 5)));
     }
 
     #[test]
     fn bounded_whatever_comes() {
         let mut tail = Tail::default();
         for _ in 0..100 {
-            tail.push(Stream::Stdout, &[b'x'; 100_000]);
+            tail.push(Stream::Stdout, &[b'x'; 100_000], 0);
         }
         assert_eq!(texts(&tail)[0].len(), LINE_KEPT_BYTES);
     }
@@ -135,10 +182,10 @@ mod tests {
     #[test]
     fn a_progress_bar_leaves_its_last_state() {
         let mut tail = Tail::default();
-        tail.push(Stream::Stderr, b"\r10%\r20%");
-        tail.push(Stream::Stderr, b"\r30%");
+        tail.push(Stream::Stderr, b"\r10%\r20%", 0);
+        tail.push(Stream::Stderr, b"\r30%", 0);
         assert_eq!(texts(&tail), ["30%"]);
-        tail.push(Stream::Stderr, b"\nwindows\r\n");
+        tail.push(Stream::Stderr, b"\nwindows\r\n", 0);
         assert_eq!(texts(&tail), ["30%", "windows"]);
     }
 }

@@ -40,6 +40,11 @@ pub enum SettingsError {
     #[error("--nnodes {wanted} asks for more hosts than there are ({available})")]
     TooFewHosts { wanted: usize, available: usize },
     #[error(
+        "--stdin and --max-restarts: input that was read is gone when the job is started again\n\
+         hint: let the program read a file"
+    )]
+    InputTwice,
+    #[error(
         "this directory is gone or not readable: {0}\nhint: cd to one that exists, or --wdir DIR"
     )]
     NoDirectory(std::io::Error),

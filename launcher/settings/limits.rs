@@ -5,7 +5,7 @@ use std::time::Duration;
 use rlaunch_plan::supervise::OnFailure;
 
 use super::SettingsError;
-use super::value::duration;
+use super::value::{duration, whole};
 use crate::cli::{AfterFailure, Options};
 
 #[derive(Debug, Clone)]
@@ -14,6 +14,9 @@ pub struct Limits {
     pub kill_after: Duration,
     pub host_timeout: Duration,
     pub on_failure: OnFailure,
+    /// From here to the last rank's start; of each attempt. None: as long as it takes.
+    pub start_timeout: Option<Duration>,
+    pub max_restarts: u32,
 }
 
 pub(super) fn limits(options: &Options) -> Result<Limits, SettingsError> {
@@ -28,10 +31,18 @@ pub(super) fn limits(options: &Options) -> Result<Limits, SettingsError> {
             Some(AfterFailure::Continue) => OnFailure::Continue,
             Some(AfterFailure::Stop) | None => OnFailure::Stop,
         },
+        start_timeout: Some(
+            duration("--start-timeout", options.limits.start_timeout.as_deref())?
+                .unwrap_or(START_TIMEOUT),
+        )
+        .filter(|limit| !limit.is_zero()),
+        max_restarts: whole("--max-restarts", options.limits.max_restarts.as_deref())?.unwrap_or(0),
     })
 }
 
 const KILL_AFTER: Duration = Duration::from_secs(10);
+/// Longer than the push of the agent to many hosts over a slow line.
+const START_TIMEOUT: Duration = Duration::from_secs(300);
 const HOST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Below three heartbeats a busy host would look lost.
 const HOST_TIMEOUT_MIN: Duration = Duration::from_secs(3);

@@ -18,6 +18,8 @@ mod streams;
 mod tests;
 mod value;
 
+use std::path::PathBuf;
+
 use rlaunch_plan::allocation::Allocation;
 use rlaunch_plan::placement::{PlacementRequest, check_before_survey};
 use rlaunch_remote::RemoteOptions;
@@ -48,7 +50,15 @@ pub struct Settings {
     pub rendezvous: Rendezvous,
     pub display_map: bool,
     pub dry_run: bool,
-    pub json: bool,
+    pub json: Option<Json>,
+}
+
+/// Where `--json` goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Json {
+    /// The plan to stdout, a report to stderr.
+    Standard,
+    File(PathBuf),
 }
 
 /// Notes are for the user, on stderr, whatever else happens.
@@ -75,15 +85,26 @@ pub fn resolve(options: Options, notes: &mut Vec<String>) -> Result<Settings, Se
     let mut allocation = hosts::allocate(&typed, &mut placements)?;
     remote::add_port(&options, &mut allocation)?;
     check_before_survey(&allocation, &placements)?;
+    let streams = streams::streams(&options)?;
+    let limits = limits::limits(&options)?;
+    if streams.stdin.is_some() && limits.max_restarts > 0 {
+        return Err(SettingsError::InputTwice);
+    }
     Ok(Settings {
         binding: binding::binding(&options)?,
-        streams: streams::streams(&options)?,
-        limits: limits::limits(&options)?,
+        streams,
+        limits,
         rendezvous: rendezvous::rendezvous(&options)?,
         remote: remote::remote(&options),
         display_map: options.look.display_map,
         dry_run: options.look.dry_run,
-        json: options.look.json,
+        json: options
+            .look
+            .json
+            .map(|path| match path.as_os_str().as_encoded_bytes() {
+                b"-" => Json::Standard,
+                _ => Json::File(path),
+            }),
         allocation,
         placements,
         programs,

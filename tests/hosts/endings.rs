@@ -1,13 +1,12 @@
-//! Ranks that end badly: the exit code, the verdict, and that nothing is left, twenty times each.
+//! Ranks that end badly: the exit code, the verdict, and that nothing is left, again and again.
 
+use crate::cases::runs;
 use crate::common::{
     CLEAN_LIMIT, JOB_LIMIT, assert_no_ranks, assert_says, cluster, cluster_with, python, run,
     share_python, start, write,
 };
 use rlaunch_harness::Finished;
 use std::time::Duration;
-
-const RUNS: u32 = 20;
 
 /// Rank 0 is a single process, 1 a shell with children, 2 leaves a child in a session of its own,
 /// and so does 3, which says its process id and then does what the test wants.
@@ -20,13 +19,14 @@ case $RANK in
    echo first words; echo pid $$; echo last words >&2; eval \"$1\";;
 esac";
 
-fn twenty(name: &str, options: &[&str], act: &str, check: impl Fn(&Finished, u32)) {
+fn repeated(name: &str, options: &[&str], act: &str, check: impl Fn(&Finished, u32)) {
     let Some(cluster) = cluster(2) else { return };
     let mut words = vec!["-np", "4", "-hostfile", "hosts", "--kill-after", "5"];
     words.extend(options);
     words.extend(["/bin/sh", "-c", RANKS, "sh", act]);
     let (mut seconds, mut slowest) = (0.0, Duration::ZERO);
-    for number in 1..=RUNS {
+    let runs = runs();
+    for number in runs.clone() {
         let finished = run(&cluster, &words);
         assert_no_ranks(&cluster, &format!("{name}, run {number}"));
         check(&finished, number);
@@ -35,8 +35,9 @@ fn twenty(name: &str, options: &[&str], act: &str, check: impl Fn(&Finished, u32
         seconds += finished.elapsed.as_secs_f64();
     }
     println!(
-        "{name}: {RUNS} of {RUNS} runs right, {:.2} s each, all quiet {:.2} s later at the latest",
-        seconds / f64::from(RUNS),
+        "{name}: {0} of {0} runs right, {1:.2} s each, all quiet {2:.2} s later at the latest",
+        runs.end,
+        seconds / f64::from(runs.end),
         slowest.as_secs_f64()
     );
 }
@@ -56,7 +57,7 @@ fn assert_names_rank_3(finished: &Finished) {
 
 #[test]
 fn exit_code_3() {
-    twenty("exit 3", &[], "exit 3", |finished, number| {
+    repeated("exit 3", &[], "exit 3", |finished, number| {
         assert_eq!(finished.code(), 3, "run {number}: {}", finished.report());
         assert_names_rank_3(finished);
     });
@@ -64,7 +65,7 @@ fn exit_code_3() {
 
 #[test]
 fn killed_by_signal_9() {
-    twenty("SIGKILL", &[], "kill -9 $$", |finished, number| {
+    repeated("SIGKILL", &[], "kill -9 $$", |finished, number| {
         assert_eq!(finished.code(), 137, "run {number}: {}", finished.report());
         assert_names_rank_3(finished);
         assert_says(finished, &["SIGKILL"]);
@@ -73,7 +74,7 @@ fn killed_by_signal_9() {
 
 #[test]
 fn outlasts_the_timeout() {
-    twenty(
+    repeated(
         "--timeout 0.5",
         &["--timeout", "0.5"],
         "sleep 1000",

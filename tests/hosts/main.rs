@@ -9,6 +9,9 @@
 )]
 
 mod bootstrap;
+#[path = "../exit_codes/cases.rs"]
+mod cases;
+mod codes;
 mod common;
 mod endings;
 mod environment;
@@ -18,5 +21,6 @@ mod network;
 mod output;
 mod placement;
 mod runtime;
+mod signals;
 mod survivors;
 mod train;

@@ -1,12 +1,6 @@
 //! How jobs end: codes, verdicts, and nothing left behind.
 
-use std::io;
-use std::os::unix::process::CommandExt;
-use std::process::Stdio;
 use std::time::Duration;
-
-use nix::sys::signal::{self, SigHandler, Signal, kill};
-use nix::unistd::Pid;
 
 use super::{finish, is_gone, ranks, rlaunch, wait_until};
 
@@ -71,6 +65,16 @@ fn ranks_that_ignore_term_are_killed() {
     assert!(run.took < Duration::from_secs(20));
 }
 
+/// Whoever forks when TERM comes leaves a child that did not get it.
+#[test]
+fn a_child_that_is_born_after_term_is_asked_to_end_too() {
+    let script = "trap 'sleep 1000 & exit 0' TERM; while :; do sleep 0.02; done";
+    let run = ranks(2, &["--timeout", "0.3"], script);
+    assert_eq!(run.code, Some(124), "{}", run.stderr);
+    let refused = run.stderr.contains("did not end by SIGTERM");
+    assert!(!refused, "{}", run.stderr);
+}
+
 /// Nobody would wake it: the others have ended.
 #[test]
 fn a_stopped_rank_that_is_left_alone_is_ended() {
@@ -106,72 +110,6 @@ fn background_children_are_gone() {
     assert_eq!(run.code, Some(7), "{}", run.stderr);
     assert!(run.took < Duration::from_secs(20));
     wait_until("the background child", || is_gone(&pid_file));
-}
-
-fn signalled(signal: Signal) -> (Option<i32>, String) {
-    let directory = tempfile::tempdir().unwrap();
-    let pid_file = directory.path().join("pid");
-    let script = format!("echo $$ > {}; exec sleep 100", pid_file.display());
-    let mut command = rlaunch();
-    command
-        .args(["-np", "1", "--", "sh", "-c", &script])
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped());
-    // The tests themselves may run under nohup, which the launcher would heed.
-    let heed_hangup = || {
-        // SAFETY: no handler is set, only what a terminal's programs have.
-        let before = unsafe { signal::signal(Signal::SIGHUP, SigHandler::SigDfl) };
-        before.map(|_| ()).map_err(io::Error::from)
-    };
-    // SAFETY: one call that may be made between fork and exec.
-    unsafe { command.pre_exec(heed_hangup) };
-    let child = command.spawn().unwrap();
-    wait_until("the rank's start", || {
-        std::fs::read_to_string(&pid_file).is_ok_and(|text| text.ends_with('\n'))
-    });
-    kill(Pid::from_raw(child.id().cast_signed()), signal).unwrap();
-    let output = child.wait_with_output().unwrap();
-    wait_until("the rank's end", || is_gone(&pid_file));
-    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    (output.status.code(), stderr)
-}
-
-#[test]
-fn signals_end_the_job_in_order() {
-    for (signal, code) in [
-        (Signal::SIGINT, 130),
-        (Signal::SIGTERM, 143),
-        (Signal::SIGHUP, 129),
-    ] {
-        let (ended, stderr) = signalled(signal);
-        assert_eq!(ended, Some(code), "{signal}: {stderr}");
-    }
-}
-
-/// Nothing can be said any more, but nothing is left either.
-#[test]
-fn a_killed_launcher_leaves_nothing() {
-    assert_eq!(signalled(Signal::SIGKILL).0, None);
-}
-
-#[test]
-fn signals_for_users_reach_the_ranks() {
-    let directory = tempfile::tempdir().unwrap();
-    let ready = directory.path().join("ready");
-    let script = format!(
-        "trap 'echo got it; exit 0' USR1; touch {}; while :; do sleep 0.02; done",
-        ready.display()
-    );
-    let child = rlaunch()
-        .args(["-np", "1", "--", "sh", "-c", &script])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    wait_until("the rank's start", || ready.exists());
-    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGUSR1).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(0));
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "got it\n");
 }
 
 #[test]

@@ -8,6 +8,7 @@
 //! makes the agent end them, the agent's death the keeper, the keeper's death the kernel
 //! (PDEATHSIG) and the agent.
 
+mod autopsy;
 mod cache;
 mod clock;
 mod cores;

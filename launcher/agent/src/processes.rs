@@ -29,6 +29,16 @@ impl Process {
         matches!(self.state, 'Z' | 'X')
     }
 
+    /// Of this process and no other that ever was.
+    pub(crate) fn identity(&self) -> (i32, u64) {
+        (self.pid, self.start_time)
+    }
+
+    /// By a signal, not by a debugger.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.state == 'T'
+    }
+
     /// Sends a signal to this very process; not to one that took its number.
     pub(crate) fn signal(&self, signal: libc::c_int) -> Result<(), Errno> {
         let pidfd = match sys::pidfd_open(self.pid) {

@@ -15,6 +15,12 @@ pub struct LimitOptions {
     /// [default: stop]
     #[arg(long, value_name = "WHAT")]
     pub on_failure: Option<AfterFailure>,
+    /// Start the whole job again after a failure, at most so often [default: 0]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub max_restarts: Option<String>,
+    /// All ranks run by then, or the hosts that are missing are named [default: 5m]
+    #[arg(long, value_name = "TIME")]
+    pub start_timeout: Option<String>,
     /// Silence after which a host counts as lost [default: 30]
     #[arg(long, value_name = "TIME")]
     pub host_timeout: Option<String>,

@@ -1,5 +1,7 @@
 //! Look before running.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 #[derive(Debug, Args)]
@@ -11,7 +13,8 @@ pub struct LookOptions {
     /// Show the plan and the environment, run nothing
     #[arg(long, aliases = ["do-not-launch", "show"])]
     pub dry_run: bool,
-    /// The map as JSON
-    #[arg(long)]
-    pub json: bool,
+    /// For programs: the plan of --dry-run, or else the job's report at its end (on stderr), as JSON
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true,
+          default_missing_value = "-")]
+    pub json: Option<PathBuf>,
 }

@@ -15,7 +15,7 @@ pub use export::{Export, ExportError};
 pub use host::{host_variables, is_rdma_device};
 pub use mask::{MASK, display_value, is_secret};
 pub use overlay::{DropReason, Dropped, EnvironmentPolicy, Overlay, overlay};
-pub use rank::{Master, rank_variables};
+pub use rank::{Master, Restarts, rank_variables};
 
 /// A variable as it travels.
 pub type Variable = (Vec<u8>, Vec<u8>);

@@ -7,10 +7,10 @@
 //! | 2 | bad command line or hostfile; no host was contacted |
 //! | 123 | a host was lost: its connection ended, or it was silent for `--host-timeout` |
 //! | 124 | `--timeout` ran out |
-//! | 125 | rlaunch itself failed: a host could not be reached, an agent broke |
+//! | 125 | rlaunch itself failed: a host could not be reached or did not start its ranks in time, an agent broke |
 //! | 126 | the program was found but could not be started, or its directory is absent |
-//! | 127 | the program was not found on a host |
-//! | 128 + N | rlaunch was told to stop by signal N (SIGINT: 130, SIGTERM: 143, SIGHUP: 129) |
+//! | 127 | the program, or its interpreter or loader, was not found on a host |
+//! | 128 + N | rlaunch was told to stop by signal N (SIGINT: 130, SIGQUIT: 131, SIGTERM: 143, SIGHUP: 129) |
 //!
 //! It is never 0 after a failure, whatever the ranks that were ended return.
 

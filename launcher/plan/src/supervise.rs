@@ -18,6 +18,7 @@
 //! - *Ending* sends TERM; agents send KILL after `kill_after`. A host that has not said how its
 //!   ranks ended [`GRACE`](limits::GRACE) after that is given up. A signal of the user sends KILL
 //!   at once, one more stops the waiting.
+//! - Ranks that do not run by `start_timeout` end the job, and are named.
 //! - Whoever is *silent* is warned of after 5 s and lost after `host_timeout`, at any stage.
 //!
 //! See [`Supervisor`] for the order of calls and the time rule, [`Event`] for what goes in,
@@ -29,13 +30,15 @@ mod ending;
 mod event;
 mod limits;
 mod machine;
+mod printed;
 mod reports;
 mod shut_out;
 mod silence;
+mod starting;
 mod state;
 
 pub use clock::ClockOffset;
-pub use event::{Action, Ending, Event, HostSetup, LossKind, OnFailure, Settings};
+pub use event::{Action, Ending, Event, HostSetup, LossKind, OnFailure, Settings, Words};
 pub use limits::{COLLECT, GRACE, SILENCE_WARNING};
 pub use machine::Supervisor;
 

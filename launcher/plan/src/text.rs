@@ -60,14 +60,40 @@ pub(crate) fn seconds_of_ms(ms: u64) -> String {
     seconds(Duration::from_millis(ms))
 }
 
+/// `64 MiB`, `1.5 GiB`; below 1 MiB in KiB.
+pub(crate) fn bytes(number: u64) -> String {
+    let (unit, name) = match number {
+        0..0x10_0000 => (1 << 10, "KiB"),
+        0x10_0000..0x4000_0000 => (1 << 20, "MiB"),
+        _ => (1 << 30, "GiB"),
+    };
+    let tenths = number % unit * 10 / unit;
+    match (number / unit, tenths) {
+        (whole, 1..) if whole < 100 => format!("{whole}.{tenths} {name}"),
+        (whole, _) => format!("{whole} {name}"),
+    }
+}
+
+/// Longest line that a message repeats.
+const LINE_MAX_CHARACTERS: usize = 300;
+
+/// A line of a program's as messages repeat it: printable, not endless.
+pub(crate) fn clip(line: &str) -> String {
+    cut(line, LINE_MAX_CHARACTERS)
+}
+
 /// Longest word a message repeats.
 const WORD_MAX_CHARACTERS: usize = 60;
 
 /// A word of the user's as messages repeat it: one line, printable, not endless.
 pub(crate) fn show(word: &str) -> String {
+    cut(word, WORD_MAX_CHARACTERS)
+}
+
+fn cut(word: &str, max: usize) -> String {
     let mut shown = String::new();
     for (index, character) in word.chars().enumerate() {
-        if index == WORD_MAX_CHARACTERS {
+        if index == max {
             shown.push('…');
             break;
         }
@@ -118,6 +144,12 @@ mod tests {
         assert_eq!(ranges(&[]), "");
         assert_eq!(ranges(&[0, 1, 2, 3, 7]), "0-3, 7");
         assert_eq!(ranges(&[1, 2, 5, 6, 7]), "1, 2, 5-7");
+    }
+
+    #[test]
+    fn sizes_are_short() {
+        let texts = [0, 65_536, 20 << 20, 3 << 29, 300 << 30].map(bytes);
+        assert_eq!(texts, ["0 KiB", "64 KiB", "20 MiB", "1.5 GiB", "300 GiB"]);
     }
 
     #[test]

@@ -65,6 +65,10 @@ fn enter(host: c_int, directory: &CString, session: Session) -> io::Result<()> {
                 if session == Session::Own {
                     libc::setsid();
                 }
+                // Who runs this in the background ignores some, and programs would heed that.
+                for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP] {
+                    libc::signal(signal, libc::SIG_DFL);
+                }
             }
             Ok(())
         }

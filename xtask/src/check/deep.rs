@@ -4,6 +4,7 @@
 //! - **Algorithms** at 1,000 and 1,024 ranks, all of them: checker and simulator.
 //! - **Garbage** fed to everything that parses bytes of others, for longer than the tests do; and a
 //!   fuzzer that looks for inputs which take new ways.
+//! - **Exit codes**: each way in which a job can end, 200 times, also with kill -9 of each part.
 //! - **Miri** (undefined behaviour) on the crates whose unsafe code it can interpret: no system calls,
 //!   no vector instructions, so not the memory that processes share.
 //! - **ThreadSanitizer** on the transports and the engine, ranks being threads of one process. It sees
@@ -19,6 +20,8 @@ use super::fuzz;
 use crate::{paths, sh};
 
 const GARBAGE_SECONDS: &str = "20";
+/// Of each case.
+const EXIT_CODE_RUNS: &str = "200";
 /// A sanitizer makes everything ten times slower.
 const PATIENCE: &str = "50";
 const TARGET: &str = "x86_64-unknown-linux-gnu";
@@ -29,6 +32,7 @@ pub fn run(only: Option<&str>) -> Result<(), String> {
     report.part("algorithms, checked", || ignored("rlaunch-schedule"));
     report.part("algorithms, simulated", || ignored("rlaunch-sim"));
     report.part("garbage", garbage);
+    report.part("exit codes", exit_codes);
     match nightly() {
         Ok(()) => {
             report.part("fuzz, build", fuzz::build);
@@ -67,6 +71,16 @@ fn garbage() -> Result<(), String> {
     let mut test = sh::cargo(["test", "--package", "rlaunch-transport"]);
     test.args(["--test", "garbage", "--", "--nocapture"]);
     sh::run(test.env("RLAUNCH_GARBAGE_SECONDS", GARBAGE_SECONDS))
+}
+
+/// Each way in which a job ends, so often that a race would show; on hosts where there can be any.
+fn exit_codes() -> Result<(), String> {
+    for program in ["local_run", "hosts"] {
+        let mut test = sh::cargo(["test", "--package", "rlaunch", "--test", program]);
+        test.args(["--", "--nocapture", "exit_codes"]);
+        sh::run(test.env("RLAUNCH_TEST_RUNS", EXIT_CODE_RUNS))?;
+    }
+    Ok(())
 }
 
 fn miri(package: &str) -> Result<(), String> {

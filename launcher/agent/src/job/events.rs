@@ -16,6 +16,16 @@ use crate::sweep;
 /// For a dead rank's socket to be read to its end.
 const LAST_WORDS_MAX: Duration = Duration::from_secs(1);
 
+/// How a rank's process ended.
+struct End {
+    pid: i32,
+    /// As waitpid gives it.
+    status: libc::c_int,
+    time_us: i64,
+    by_us: bool,
+    keeper_killed: bool,
+}
+
 impl Job {
     pub(super) async fn keeper_says(&mut self, event: Event) {
         match event {
@@ -44,8 +54,14 @@ impl Job {
             }
             Event::Exited(exited) => {
                 let (pid, status) = (exited.pid, exited.status);
-                self.exited(exited.rank, pid, status, exited.time_us, exited.by_us)
-                    .await;
+                let end = End {
+                    pid,
+                    status,
+                    time_us: exited.time_us,
+                    by_us: exited.by_us,
+                    keeper_killed: false,
+                };
+                self.exited(exited.rank, end).await;
             }
             Event::Stopped(stopped) => {
                 self.outgoing.control(Message::Stopped(v1::Stopped {
@@ -61,6 +77,9 @@ impl Job {
                     state: leftover.state,
                     why: leftover.why,
                 }));
+            }
+            Event::Suspended(_) => {
+                self.outgoing.control(Message::Suspended(v1::Suspended {}));
             }
             Event::Gone(_) => self.all_gone(),
         }
@@ -93,7 +112,14 @@ impl Job {
             let death = deaths.iter().find(|(dead, _)| Some(*dead) == pid);
             // A rank in the middle of its start has no pid yet; KILL it was, all the same.
             let (pid, status) = death.copied().unwrap_or((pid.unwrap_or(0), libc::SIGKILL));
-            self.exited(rank, pid, status, now_us(), false).await;
+            let end = End {
+                pid,
+                status,
+                time_us: now_us(),
+                by_us: false,
+                keeper_killed: true,
+            };
+            self.exited(rank, end).await;
         }
         for survivor in survivors {
             self.outgoing.control(Message::Leftover(v1::Leftover {
@@ -106,7 +132,14 @@ impl Job {
         self.all_gone();
     }
 
-    async fn exited(&mut self, rank: u32, pid: i32, status: i32, time_us: i64, by_us: bool) {
+    async fn exited(&mut self, rank: u32, end: End) {
+        let End {
+            pid,
+            status,
+            time_us,
+            by_us,
+            keeper_killed,
+        } = end;
         // Its last words to the agent come before its death: a Leave makes the death orderly.
         self.hear_last_words(rank).await;
         self.ended(rank);
@@ -122,6 +155,8 @@ impl Job {
             core_dumped: libc::WIFSIGNALED(status) && libc::WCOREDUMP(status),
             host_time_us: time_us,
             by_us,
+            findings: (!by_us).then(|| self.autopsy.findings(pid, status)),
+            keeper_killed,
         }));
     }
 

@@ -10,6 +10,8 @@ pub(super) struct Silence {
     limit: Option<Duration>,
     so_far: Duration,
     last_tick: Instant,
+    /// It said that it would be silent.
+    suspended: bool,
 }
 
 impl Silence {
@@ -19,10 +21,21 @@ impl Silence {
             limit,
             so_far: Duration::ZERO,
             last_tick: Instant::now(),
+            suspended: false,
         }
     }
 
+    /// From now on until it is heard again.
+    pub(super) fn suspend(&mut self) {
+        self.suspended = true;
+    }
+
+    pub(super) fn is_suspended(&self) -> bool {
+        self.suspended
+    }
+
     pub(super) fn heard(&mut self) {
+        self.suspended = false;
         self.so_far = Duration::ZERO;
         self.last_tick = Instant::now();
     }
@@ -32,6 +45,9 @@ impl Silence {
         let now = Instant::now();
         self.so_far += (now - self.last_tick).min(2 * HEARTBEAT_PERIOD);
         self.last_tick = now;
+        if self.suspended {
+            return false;
+        }
         self.limit.is_some_and(|limit| self.so_far >= limit)
     }
 }

@@ -19,6 +19,7 @@ use super::ranks::{self, Facts, RankEvent, Ranks};
 use super::silence::Silence;
 use super::start::{RankIo, Starter};
 use super::{CLEANUP_MAX, Context, KeeperLink, Outgoing, next, orphan_order};
+use crate::autopsy::Autopsy;
 use crate::clock::now_us;
 use crate::job::report::JobReport;
 use crate::keeper::messages::{Event, Order};
@@ -41,6 +42,7 @@ pub(super) struct Job {
     pub(super) ios: BTreeMap<u32, RankIo>,
     pub(super) kill_after_ms: u32,
     pub(super) silence: Silence,
+    pub(super) autopsy: Autopsy,
     /// No process is left, says the keeper.
     pub(super) gone: bool,
 }
@@ -76,6 +78,7 @@ impl Job {
             event_sender,
             outgoing.clone(),
         );
+        let autopsy = Autopsy::begin();
         let mut captures = JoinSet::new();
         let mut starter = Starter {
             launch: &launch,
@@ -101,6 +104,7 @@ impl Job {
             ios,
             kill_after_ms: launch.kill_after_ms,
             silence: Silence::new(launch.launcher_silence_ms),
+            autopsy,
             gone: false,
         };
         job.report(|report| {
@@ -130,7 +134,11 @@ impl Job {
                 Some(event) = self.rank_events.recv() => self.rank_says(event),
                 Some(_) = self.captures.join_next(), if !self.captures.is_empty() => {}
                 _ = heartbeat.tick() => {
-                    self.beat(0);
+                    // A suspended launcher takes nothing.
+                    if !self.silence.is_suspended() {
+                        self.beat(0);
+                    }
+                    self.autopsy.sample();
                     if self.silence.tick() {
                         return self.clean_up("the launcher has been silent for too long").await;
                     }
@@ -167,6 +175,11 @@ impl Job {
             ToAgentMessage::Terminate(terminate) => {
                 self.order(Order::Terminate(terminate.kill_after_ms)).await;
             }
+            ToAgentMessage::Suspend(_) => {
+                self.silence.suspend();
+                self.order(Order::Suspend(true)).await;
+            }
+            ToAgentMessage::Resume(_) => self.order(Order::Suspend(false)).await,
             ToAgentMessage::Stdin(stdin) => self.stdin(stdin),
             ToAgentMessage::Heartbeat(heartbeat) => self.beat(heartbeat.sent_us),
             ToAgentMessage::World(world) => self.world(world),

@@ -42,6 +42,9 @@ impl Keeper {
                 self.terminate(self.leftover_kill);
             }
             Phase::Terminating { kill_at } => {
+                if ranks_ended {
+                    self.ask_to_end();
+                }
                 let kill_at = if ranks_ended {
                     kill_at.min(now + self.leftover_kill)
                 } else {
@@ -79,18 +82,28 @@ impl Keeper {
             Phase::Running | Phase::Leaving { .. } => asked,
         };
         self.phase = Phase::Terminating { kill_at };
+        self.suspension = None;
         self.note_sent(libc::SIGTERM);
-        let processes = descendants(self.own_pid);
+        self.asked.clear();
+        self.ask_to_end();
+    }
+
+    /// Whoever was not asked yet: a process that forked just then left a child that was not. Once its
+    /// ranks have ended nobody forks any more but what they left behind.
+    fn ask_to_end(&mut self) {
+        let mut processes = descendants(self.own_pid);
+        processes.retain(|process| !self.asked.contains(&process.identity()));
         for signal in [libc::SIGTERM, libc::SIGCONT] {
             send_all(processes.iter(), signal);
         }
+        self.asked.extend(processes.iter().map(Process::identity));
     }
 
     pub(super) fn signal_ranks(&mut self, signal: i32) {
         if !(1..=64).contains(&signal) {
             return;
         }
-        self.note_sent(signal);
+        // Not noted: a rank that ends by it ends for want of a handler, not by our will.
         let sessions: Vec<i32> = self
             .ranks
             .iter()
@@ -108,6 +121,7 @@ impl Keeper {
     }
 
     fn kill(&mut self, now: Instant) {
+        self.suspension = None;
         self.kill_round();
         self.phase = Phase::Killing {
             since: now,
@@ -178,7 +192,7 @@ impl Keeper {
     }
 }
 
-fn send_all<'a>(processes: impl Iterator<Item = &'a Process>, signal: i32) {
+pub(super) fn send_all<'a>(processes: impl Iterator<Item = &'a Process>, signal: i32) {
     for process in processes {
         process.signal(signal).ok();
     }

@@ -20,7 +20,7 @@ const DESCRIPTORS_MAX: usize = 4;
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ToKeeper {
-    #[prost(oneof = "Order", tags = "1, 2, 3, 4")]
+    #[prost(oneof = "Order", tags = "1, 2, 3, 4, 5")]
     pub(crate) order: Option<Order>,
 }
 
@@ -39,6 +39,9 @@ pub(crate) enum Order {
     /// TERM now, KILL after so many ms. A shorter time overrides a longer one.
     #[prost(uint32, tag = "4")]
     Terminate(u32),
+    /// Stops every process of the ranks; false: continues those that it stopped.
+    #[prost(bool, tag = "5")]
+    Suspend(bool),
 }
 
 /// All that an exec needs.
@@ -70,7 +73,7 @@ pub(crate) struct Plan {
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct FromKeeper {
-    #[prost(oneof = "Event", tags = "1, 2, 3, 4, 5, 6")]
+    #[prost(oneof = "Event", tags = "1, 2, 3, 4, 5, 6, 7")]
     pub(crate) event: Option<Event>,
 }
 
@@ -89,6 +92,9 @@ pub(crate) enum Event {
     /// No process of the job is left, but those named as leftovers that could not be ended.
     #[prost(message, tag = "6")]
     Gone(Gone),
+    /// By order; the ranks that were stopped by that are not told of.
+    #[prost(message, tag = "7")]
+    Suspended(Suspended),
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -108,7 +114,7 @@ pub(crate) struct Started {
 pub(crate) struct Failed {
     #[prost(uint32, tag = "1")]
     pub(crate) rank: u32,
-    /// "program", "directory", "cores", "fork"
+    /// "program", "directory", "cores", "fork", "script's interpreter", …
     #[prost(string, tag = "2")]
     pub(crate) what: String,
     #[prost(bytes = "vec", tag = "3")]
@@ -153,6 +159,9 @@ pub(crate) struct Leftover {
     #[prost(string, tag = "4")]
     pub(crate) why: String,
 }
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Suspended {}
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Gone {}

@@ -7,8 +7,8 @@
 //! means that the agent is gone: then everything below is killed at once.
 //!
 //! ```text
-//! agent ──Spawn, Sealed, Signal, Terminate──► keeper ──fork──► rank ──► …
-//!       ◄─Started, Failed, Exited, Stopped, Leftover, Gone─
+//! agent ──Spawn, Sealed, Signal, Suspend, Terminate──► keeper ──fork──► rank ──► …
+//!       ◄─Started, Failed, Exited, Stopped, Suspended, Leftover, Gone─
 //! ```
 
 mod ending;
@@ -16,6 +16,8 @@ pub(crate) mod messages;
 mod ranks;
 mod run;
 mod spawn;
+mod suspend;
+mod unrunnable;
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -8,6 +8,7 @@ use nix::libc;
 use super::Inherited;
 use super::messages::{Event, Exited, Failed, Plan, Started, Stopped};
 use super::spawn::{self, Child, Failure, Step};
+use super::unrunnable::Need;
 use crate::clock::now_us;
 
 /// The system's own bound of a path.
@@ -22,6 +23,8 @@ pub(super) struct Rank {
     pub(super) ended: bool,
     /// Bit n: signal n was sent to it by us.
     sent: u64,
+    /// By a suspension of the job; its continuing is not told either.
+    suspended: bool,
     program: Vec<u8>,
     directory: Vec<u8>,
     cpus: String,
@@ -47,6 +50,7 @@ impl Rank {
                 failed: false,
                 ended: false,
                 sent: 0,
+                suspended: false,
                 program,
                 directory: clip(&plan.directory),
                 cpus: {
@@ -70,9 +74,12 @@ impl Rank {
 
     /// Reads how exec went; its pipe must be readable or at its end.
     pub(super) fn settle(&mut self) -> Option<Event> {
-        let mut pipe = std::fs::File::from(self.outcome.take()?);
-        let mut bytes = [0; Failure::BYTES];
-        if pipe.read_exact(&mut bytes).is_err() {
+        let pipe = std::fs::File::from(self.outcome.take()?);
+        let mut bytes = Vec::new();
+        pipe.take(Failure::BYTES_MAX as u64)
+            .read_to_end(&mut bytes)
+            .ok();
+        let Some(failure) = Failure::from_bytes(&bytes) else {
             let (rank, pid) = (self.number, self.pid);
             return Some(Event::Started(Started {
                 rank,
@@ -80,10 +87,12 @@ impl Rank {
                 time_us: now_us(),
                 cpus: self.allowed_cpus(),
             }));
-        }
+        };
         self.failed = true;
-        let failure = Failure::from_bytes(bytes);
         let (what, path) = match failure.step {
+            Step::Needs(Need::Interpreter(path)) => ("script's interpreter", path),
+            Step::Needs(Need::Loader(path)) => ("program's loader", path),
+            Step::Needs(Need::Machine) => ("program for another machine", self.program.clone()),
             Step::Directory => ("directory", self.directory.clone()),
             Step::Program => ("program", self.program.clone()),
             Step::Cores => ("cores", self.cpus.clone().into_bytes()),
@@ -115,9 +124,16 @@ impl Rank {
         self.sent |= bit(signal);
     }
 
-    /// What waitpid said of this rank's process.
-    pub(super) fn changed(&mut self, status: libc::c_int) -> Vec<Event> {
+    /// What waitpid said of this rank's process. `suspended`: the job is.
+    pub(super) fn changed(&mut self, status: libc::c_int, suspended: bool) -> Vec<Event> {
         let rank = self.number;
+        if libc::WIFSTOPPED(status) && suspended {
+            self.suspended = true;
+            return Vec::new();
+        }
+        if libc::WIFCONTINUED(status) && std::mem::take(&mut self.suspended) {
+            return Vec::new();
+        }
         if libc::WIFSTOPPED(status) {
             let signal = libc::WSTOPSIG(status);
             return vec![Event::Stopped(Stopped {

@@ -14,6 +14,7 @@ use super::Inherited;
 use super::ending::LEFTOVER_KILL_MAX;
 use super::messages::{self, Event, FromKeeper, Order, ToKeeper};
 use super::ranks::Rank;
+use super::suspend::Suspension;
 use crate::sys::{Reaped, reap};
 
 /// Serves the agent until nothing is left and the agent is gone.
@@ -34,6 +35,8 @@ pub(super) fn run(socket: OwnedFd, inherited: Inherited) -> io::Result<()> {
         no_children: true,
         leftover_kill: LEFTOVER_KILL_MAX,
         phase: Phase::Running,
+        suspension: None,
+        asked: Vec::new(),
         own_pid: nix::unistd::getpid().as_raw(),
     };
     while !(keeper.phase == Phase::Gone && keeper.socket.is_none()) {
@@ -72,6 +75,9 @@ pub(super) struct Keeper {
     pub(super) no_children: bool,
     pub(super) leftover_kill: Duration,
     pub(super) phase: Phase,
+    pub(super) suspension: Option<Suspension>,
+    /// Who got TERM, by number and start time.
+    pub(super) asked: Vec<(i32, u64)>,
     pub(super) own_pid: i32,
 }
 
@@ -87,7 +93,9 @@ impl Keeper {
             self.take_order()?;
         }
         self.reap_all();
-        self.advance(Instant::now());
+        let now = Instant::now();
+        self.advance_suspension(now);
+        self.advance(now);
         Ok(())
     }
 
@@ -122,11 +130,15 @@ impl Keeper {
     }
 
     fn timeout(&self) -> PollTimeout {
-        let deadline = match self.phase {
-            Phase::Running | Phase::Gone => return PollTimeout::NONE,
-            Phase::Leaving { term_at } => term_at,
-            Phase::Terminating { kill_at } => kill_at,
-            Phase::Killing { next_round, .. } => next_round,
+        let phase = match self.phase {
+            Phase::Running | Phase::Gone => None,
+            Phase::Leaving { term_at } => Some(term_at),
+            Phase::Terminating { kill_at } => Some(kill_at),
+            Phase::Killing { next_round, .. } => Some(next_round),
+        };
+        let suspension = self.suspension.as_ref().and_then(Suspension::due);
+        let Some(deadline) = phase.into_iter().chain(suspension).min() else {
+            return PollTimeout::NONE;
         };
         let left = deadline.saturating_duration_since(Instant::now());
         // Rounded up, lest the loop spin through the last millisecond; bounded by the type.
@@ -167,6 +179,8 @@ impl Keeper {
                 self.leftover_kill = kill.min(LEFTOVER_KILL_MAX);
             }
             Some(Order::Signal(signal)) => self.signal_ranks(signal),
+            Some(Order::Suspend(true)) => self.suspend(Instant::now()),
+            Some(Order::Suspend(false)) => self.resume(),
             Some(Order::Terminate(ms)) => self.terminate(Duration::from_millis(ms.into())),
             None => {}
         }
@@ -202,7 +216,7 @@ impl Keeper {
         Ok(())
     }
 
-    fn reap_all(&mut self) {
+    pub(super) fn reap_all(&mut self) {
         loop {
             match reap() {
                 Reaped::Changed { pid, status } => {
@@ -211,7 +225,9 @@ impl Keeper {
                         .ranks
                         .iter_mut()
                         .find(|rank| rank.pid == pid && !rank.ended);
-                    let mut events = rank.map(|rank| rank.changed(status)).unwrap_or_default();
+                    let suspended = self.suspension.is_some();
+                    let events = rank.map(|rank| rank.changed(status, suspended));
+                    let mut events = events.unwrap_or_default();
                     if matches!(self.phase, Phase::Killing { .. }) {
                         events.retain(|event| !matches!(event, Event::Stopped(_)));
                     }

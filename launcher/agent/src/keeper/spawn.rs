@@ -18,6 +18,7 @@ use nix::unistd::{ForkResult, pipe2};
 
 use super::Inherited;
 use super::messages::Plan;
+use super::unrunnable::{self, Need};
 use crate::sys;
 
 /// A child that may still be on its way to exec.
@@ -28,46 +29,57 @@ pub(super) struct Child {
 }
 
 /// Which step of the child failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
     Directory,
     Program,
     Cores,
+    /// The program is there, but not what it needs.
+    Needs(Need),
     Setup,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Failure {
     pub(super) step: Step,
     pub(super) errno: i32,
 }
 
 impl Failure {
-    pub(super) const BYTES: usize = 5;
+    /// A step, an errno, and a path as long as the system takes.
+    pub(super) const BYTES_MAX: usize = 5 + 4096;
 
-    pub(super) fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
-        let [step, errno @ ..] = bytes;
-        let step = match step {
+    /// None: exec has worked, or the child died before it could tell.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (head, path) = bytes.split_at_checked(5)?;
+        let step = match head[0] {
             b'd' => Step::Directory,
             b'p' => Step::Program,
             b'c' => Step::Cores,
+            b'i' => Step::Needs(Need::Interpreter(path.to_vec())),
+            b'l' => Step::Needs(Need::Loader(path.to_vec())),
+            b'm' => Step::Needs(Need::Machine),
             _ => Step::Setup,
         };
-        Self {
-            step,
-            errno: i32::from_le_bytes(errno),
-        }
+        let errno = i32::from_le_bytes(head[1..].try_into().ok()?);
+        Some(Self { step, errno })
     }
 
-    fn to_bytes(self) -> [u8; Self::BYTES] {
-        let [a, b, c, d] = self.errno.to_le_bytes();
-        let step = match self.step {
-            Step::Directory => b'd',
-            Step::Program => b'p',
-            Step::Cores => b'c',
-            Step::Setup => b's',
+    fn to_bytes(&self) -> Vec<u8> {
+        let (step, path): (u8, &[u8]) = match &self.step {
+            Step::Directory => (b'd', &[]),
+            Step::Program => (b'p', &[]),
+            Step::Cores => (b'c', &[]),
+            Step::Needs(Need::Interpreter(path)) => (b'i', path),
+            Step::Needs(Need::Loader(path)) => (b'l', path),
+            Step::Needs(Need::Machine) => (b'm', &[]),
+            Step::Setup => (b's', &[]),
         };
-        [step, a, b, c, d]
+        let mut bytes = vec![step];
+        bytes.extend(self.errno.to_le_bytes());
+        bytes.extend(path);
+        bytes.truncate(Self::BYTES_MAX);
+        bytes
     }
 }
 
@@ -216,7 +228,14 @@ impl Prepared {
         for candidate in &self.candidates {
             // SAFETY: all strings end with NUL and both arrays with a null pointer.
             unsafe { libc::execve(candidate.as_ptr(), argv.as_ptr(), environment.as_ptr()) };
-            match Errno::last() {
+            let refused = Errno::last();
+            if let Some(need) = unrunnable::need(candidate.as_bytes(), refused) {
+                return Failure {
+                    step: Step::Needs(need),
+                    errno: refused as i32,
+                };
+            }
+            match refused {
                 Errno::ENOEXEC => {
                     let mut words = vec![c"/bin/sh".as_ptr(), candidate.as_ptr()];
                     words.extend(argv.iter().skip(1));

@@ -229,7 +229,7 @@ impl Job {
 
     pub async fn exited(&mut self) -> Exited {
         self.hear(|message| match message {
-            Message::Exited(exited) => Some(*exited),
+            Message::Exited(exited) => Some(exited.clone()),
             _ => None,
         })
         .await

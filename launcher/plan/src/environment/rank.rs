@@ -14,6 +14,14 @@ pub struct Master {
     pub port: u16,
 }
 
+/// Of `--max-restarts`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Restarts {
+    /// How often the job was started again so far.
+    pub count: u32,
+    pub max: u32,
+}
+
 /// The variables of rank `rank`, over everything inherited.
 ///
 /// # Panics
@@ -23,6 +31,7 @@ pub fn rank_variables(
     rank: u32,
     master: &Master,
     job_id: &[u8; 16],
+    restarts: Restarts,
 ) -> Vec<(String, String)> {
     let place = placement.ranks[rank as usize];
     let program = placement.programs[place.program as usize];
@@ -42,8 +51,8 @@ pub fn rank_variables(
         (name::ROLE_WORLD_SIZE, &program.ranks),
         (name::MASTER_ADDR, &master.address),
         (name::MASTER_PORT, &master.port),
-        (name::TORCHELASTIC_RESTART_COUNT, &0),
-        (name::TORCHELASTIC_MAX_RESTARTS, &0),
+        (name::TORCHELASTIC_RESTART_COUNT, &restarts.count),
+        (name::TORCHELASTIC_MAX_RESTARTS, &restarts.max),
         (name::TORCHELASTIC_RUN_ID, &job),
         // Rank 0 hosts torch's store itself; True would make every rank a client of none.
         (name::TORCHELASTIC_USE_AGENT_STORE, &"False"),

@@ -149,7 +149,13 @@ fn a_rank_is_told_who_it_is_in_every_dialect() {
         address: "10.0.0.1".into(),
         port: 4711,
     };
-    let variables = rank_variables(&placement, 3, &master, &[0xab; 16]);
+    let variables = rank_variables(
+        &placement,
+        3,
+        &master,
+        &[0xab; 16],
+        Restarts { count: 2, max: 5 },
+    );
     let value = |name: &str| {
         let mut found = variables.iter().filter(|(key, _)| key == name);
         let value = found
@@ -173,8 +179,8 @@ fn a_rank_is_told_who_it_is_in_every_dialect() {
         ("ROLE_WORLD_SIZE", "5"),
         ("MASTER_ADDR", "10.0.0.1"),
         ("MASTER_PORT", "4711"),
-        ("TORCHELASTIC_RESTART_COUNT", "0"),
-        ("TORCHELASTIC_MAX_RESTARTS", "0"),
+        ("TORCHELASTIC_RESTART_COUNT", "2"),
+        ("TORCHELASTIC_MAX_RESTARTS", "5"),
         ("TORCHELASTIC_USE_AGENT_STORE", "False"),
         ("TORCHELASTIC_RUN_ID", "abababababababababababababababab"),
         ("OMPI_COMM_WORLD_RANK", "3"),

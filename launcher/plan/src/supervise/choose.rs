@@ -7,11 +7,14 @@
 //! 3. Clocks are known to within half a round trip. Where a process that a signal ended and one
 //!    that returned a code are closer than that, on two hosts, the signal is the cause: a killed
 //!    peer makes others return codes, hardly the other way round.
+//! 4. Of several that return the same code within the time of collecting, the one that tells why
+//!    is the cause: the first whose Python printed an exception, else the first that wrote to
+//!    stderr. Programs that find the same mistake on all ranks often tell it on one.
 
 use std::time::Duration;
 
 use super::event::{Ending, LossKind};
-use super::limits::SUSPECT;
+use super::limits::{COLLECT, SUSPECT};
 use super::machine::Supervisor;
 use super::state::{Failure, FailureKind, HostState};
 use crate::exit_code;
@@ -21,19 +24,22 @@ const ENOENT: i32 = 2;
 const ENOTDIR: i32 = 20;
 
 impl Supervisor {
-    /// The cause and the job's exit code. There is at least one failure.
-    pub(super) fn choose(&self, now: Duration) -> (Cause, u8) {
+    /// The cause, when it came about, and the job's exit code. There is at least one failure.
+    pub(super) fn choose(&self, now: Duration) -> (Cause, i64, u8) {
         let primary = self
             .failures
             .iter()
             .filter(|failure| !self.is_secondary(failure));
         let primary: Vec<&Failure> = primary.collect();
-        let failure = first(&primary).expect("not every failure can follow from another");
+        let failure = self
+            .first(&primary)
+            .expect("not every failure can follow from another");
         let (cause, code) = self.describe(failure);
-        if let Some(cause) = self.abort_behind(failure) {
-            return (cause, code);
-        }
-        self.explain(failure, code, now).unwrap_or((cause, code))
+        let (cause, code) = match self.abort_behind(failure) {
+            Some(cause) => (cause, code),
+            None => self.explain(failure, code, now).unwrap_or((cause, code)),
+        };
+        (cause, failure.at_us, code)
     }
 
     /// Hosts that were silent when something failed elsewhere.
@@ -56,6 +62,47 @@ impl Supervisor {
             .filter(|(_, rank)| rank.told && rank.returned_0())
             .map(|(number, _)| number)
             .collect()
+    }
+
+    fn first<'a>(&self, failures: &[&'a Failure]) -> Option<&'a Failure> {
+        // min_by_key keeps the first of equals, so arrival decides between them.
+        let earliest = *failures.iter().min_by_key(|failure| failure.at_us)?;
+        if is_signal(earliest) {
+            return Some(earliest);
+        }
+        let close = |failure: &&&Failure| {
+            let apart_us = failure.at_us.abs_diff(earliest.at_us);
+            let error_us = failure.error_us.saturating_add(earliest.error_us);
+            failure.host != earliest.host && apart_us <= error_us && is_signal(failure)
+        };
+        let returned_code = matches!(earliest.kind, FailureKind::Exit { .. });
+        let signal = failures
+            .iter()
+            .filter(close)
+            .min_by_key(|failure| failure.at_us);
+        if let Some(signal) = signal.filter(|_| returned_code) {
+            return Some(signal);
+        }
+        let alike = failures.iter().filter(|other| {
+            let apart_us = other.at_us.abs_diff(earliest.at_us);
+            apart_us <= COLLECT.as_micros() as u64 && are_alike(earliest, other)
+        });
+        let telling = alike.filter_map(|failure| Some((self.telling(failure)?, *failure)));
+        let telling = telling.min_by_key(|(rank_and_time, _)| *rank_and_time);
+        Some(telling.map_or(earliest, |(_, failure)| failure))
+    }
+
+    /// How much its rank said of why: the smaller, the more. None: nothing.
+    fn telling(&self, failure: &Failure) -> Option<(u8, i64)> {
+        let FailureKind::Exit { rank, .. } = failure.kind else {
+            return None;
+        };
+        let printed = &self.ranks[rank as usize].printed;
+        match (printed.traceback_at_us, printed.stderr) {
+            (Some(at_us), _) => Some((0, at_us)),
+            (None, true) => Some((1, failure.at_us)),
+            (None, false) => None,
+        }
     }
 
     /// Whether its rank blames a peer that failed by itself.
@@ -82,6 +129,7 @@ impl Supervisor {
     fn has_failed(&self, rank: usize) -> bool {
         self.failures.iter().any(|failure| match &failure.kind {
             FailureKind::HostLost { ranks, .. } => ranks.contains(&(rank as u32)),
+            FailureKind::NotStarted { .. } => false,
             FailureKind::Exit { rank: failed, .. }
             | FailureKind::Launch { rank: failed, .. }
             | FailureKind::AgentBroke { rank: failed, .. } => *failed as usize == rank,
@@ -147,7 +195,7 @@ impl Supervisor {
                 path,
                 errno,
             } => {
-                let program = what == "program" || what == "interpreter";
+                let program = !matches!(what.as_str(), "directory" | "fork");
                 let absent = matches!(*errno, ENOENT | ENOTDIR);
                 let code = if program && absent {
                     exit_code::NOT_FOUND
@@ -179,6 +227,7 @@ impl Supervisor {
                 };
                 (cause, exit_code::HOST_LOST)
             }
+            FailureKind::NotStarted { ranks } => (self.not_started(ranks), exit_code::LAUNCHER),
             &FailureKind::AgentBroke { rank, reason } => {
                 let reason = reason.to_owned();
                 (
@@ -238,28 +287,21 @@ impl Supervisor {
     }
 }
 
-fn first<'a>(failures: &[&'a Failure]) -> Option<&'a Failure> {
-    // min_by_key keeps the first of equals, so arrival decides between them.
-    let earliest = *failures.iter().min_by_key(|failure| failure.at_us)?;
-    if is_signal(earliest) {
-        return Some(earliest);
+/// Whether they returned the same code.
+fn are_alike(failure: &Failure, other: &Failure) -> bool {
+    match (&failure.kind, &other.kind) {
+        (
+            FailureKind::Exit {
+                ending: Ending::Code(code),
+                ..
+            },
+            FailureKind::Exit {
+                ending: Ending::Code(also),
+                ..
+            },
+        ) => code == also,
+        _ => false,
     }
-    let close = |failure: &&&Failure| {
-        let apart_us = failure.at_us.abs_diff(earliest.at_us);
-        let error_us = failure.error_us.saturating_add(earliest.error_us);
-        failure.host != earliest.host && apart_us <= error_us && is_signal(failure)
-    };
-    let returned_code = matches!(earliest.kind, FailureKind::Exit { .. });
-    let signal = failures
-        .iter()
-        .filter(close)
-        .min_by_key(|failure| failure.at_us);
-    Some(
-        signal
-            .copied()
-            .filter(|_| returned_code)
-            .unwrap_or(earliest),
-    )
 }
 
 fn is_signal(failure: &Failure) -> bool {

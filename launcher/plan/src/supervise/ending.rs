@@ -5,16 +5,18 @@ use std::time::Duration;
 use super::event::Action;
 use super::limits::{FINISH_WARNING, GRACE};
 use super::machine::{Phase, Supervisor, micros};
-use super::state::{HostState, HostStatus, RankState};
+use super::state::{HostState, HostStatus, Life, RankState};
 use crate::exit_code;
 use crate::text::{seconds, table};
-use crate::verdict::{HostFate, HostFateKind, Outcome, RankFate, Suspect, Verdict};
+use crate::verdict::{HostFate, HostFateKind, Moment, Outcome, RankFate, Suspect, Verdict};
 
 const SIGPIPE: i32 = 13;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct EndingState {
     outcome: Outcome,
+    /// On the launcher's time line.
+    at_us: i64,
     exit_code: u8,
     suspects: Vec<Suspect>,
     left_early: Vec<u32>,
@@ -31,11 +33,11 @@ impl Supervisor {
     /// `stop`: why, if no failure came before; its exit code.
     pub(super) fn begin_ending(&mut self, stop: Option<(Outcome, u8)>, now: Duration) {
         debug_assert!(!self.is_ending());
-        let (outcome, exit_code) = match stop.filter(|_| self.failures.is_empty()) {
-            Some(stop) => stop,
+        let (outcome, at_us, exit_code) = match stop.filter(|_| self.failures.is_empty()) {
+            Some((outcome, code)) => (outcome, micros(now), code),
             None => {
-                let (cause, code) = self.choose(now);
-                (Outcome::Failed { cause }, code)
+                let (cause, at_us, code) = self.choose(now);
+                (Outcome::Failed { cause }, at_us, code)
             }
         };
         assert_ne!(
@@ -46,6 +48,7 @@ impl Supervisor {
         let (suspects, left_early) = (self.suspects(now), self.left_early());
         self.phase = Phase::Ending(EndingState {
             outcome,
+            at_us,
             exit_code,
             suspects,
             left_early,
@@ -158,14 +161,21 @@ impl Supervisor {
             self.begin_ending(None, now);
         }
         let phase = std::mem::replace(&mut self.phase, Phase::Done);
-        let (outcome, exit_code, suspects, left_early) = match phase {
+        let (outcome, at_us, exit_code, suspects, left_early) = match phase {
             Phase::Ending(ending) => (
                 ending.outcome,
+                ending.at_us,
                 ending.exit_code,
                 ending.suspects,
                 ending.left_early,
             ),
-            _ => (Outcome::Success, exit_code::SUCCESS, Vec::new(), Vec::new()),
+            _ => (
+                Outcome::Success,
+                micros(now),
+                exit_code::SUCCESS,
+                Vec::new(),
+                Vec::new(),
+            ),
         };
         let success = outcome == Outcome::Success;
         assert_eq!(
@@ -177,23 +187,54 @@ impl Supervisor {
             !success || self.ranks.iter().all(RankState::returned_0),
             "0 from every rank"
         );
-        let ranks = (0_u32..).zip(&self.ranks).map(|(rank, state)| RankFate {
-            rank,
-            host: self.hosts[state.host].name.clone(),
-            pid: state.pid,
-            fate: state.fate(),
-        });
+        let ranks = (0_u32..).zip(&self.ranks);
+        let ranks = ranks.map(|(rank, state)| self.rank_fate(rank, state));
+        let ranks: Vec<RankFate> = ranks.collect();
+        let cause = match &outcome {
+            Outcome::Failed { cause } => cause.rank(),
+            _ => None,
+        };
+        let cause = cause.map(|rank| &self.ranks[rank as usize]);
+        let began_us = cause.and_then(|rank| rank.started_at_us);
+        let after_us = at_us.saturating_sub(began_us.unwrap_or(self.began_us));
         let verdict = Verdict {
             exit_code,
             outcome,
-            ranks: ranks.collect(),
+            at: Moment {
+                wall_us: self.wall_us(at_us),
+                after_ms: u64::try_from(after_us / 1000).unwrap_or(0),
+            },
+            findings: cause.map(|rank| rank.findings.clone()).unwrap_or_default(),
+            why: None,
+            ranks,
             suspects,
             left_early,
             unconfirmed: self.hosts.iter().filter_map(unconfirmed).collect(),
             leftovers: std::mem::take(&mut self.leftovers),
             last_lines: Vec::new(),
+            earlier_errors: Vec::new(),
         };
         self.actions.push_back(Action::Done(Box::new(verdict)));
+    }
+
+    fn rank_fate(&self, rank: u32, state: &RankState) -> RankFate {
+        let ended_at_us = match state.life {
+            Life::Ended { at_us, .. } => Some(at_us),
+            _ => None,
+        };
+        RankFate {
+            rank,
+            host: self.hosts[state.host].name.clone(),
+            pid: state.pid,
+            fate: state.fate(),
+            started_us: state.started_at_us.map(|at_us| self.wall_us(at_us)),
+            ended_us: ended_at_us.map(|at_us| self.wall_us(at_us)),
+        }
+    }
+
+    /// From the launcher's time line to its clock.
+    fn wall_us(&self, at_us: i64) -> i64 {
+        self.settings.wall_start_us.saturating_add(at_us)
     }
 
     fn terminate(&mut self, kill_after: Duration) {

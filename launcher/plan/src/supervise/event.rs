@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::verdict::Verdict;
+use crate::verdict::{Findings, Verdict};
 
 /// What the job is. Hosts are the placement's nodes, by node rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub struct Settings {
     pub kill_after: Duration,
     /// `--timeout`, counted from `Supervisor::new`.
     pub job_timeout: Option<Duration>,
+    /// `--start-timeout`, counted from `Supervisor::new`: all ranks run by then.
+    pub start_timeout: Option<Duration>,
     /// `--on-failure`
     pub on_failure: OnFailure,
 }
@@ -69,7 +71,10 @@ pub enum Event {
         core_dumped: bool,
         /// Ended by a signal that the agent sent.
         by_us: bool,
+        /// The keeper, which starts and ends ranks, was killed, and its ranks with it.
+        keeper_killed: bool,
         host_time_us: i64,
+        findings: Findings,
     },
     /// The rank was stopped (SIGSTOP, SIGTTIN) or continued.
     Stopped {
@@ -98,6 +103,14 @@ pub enum Event {
         /// Where that one called abort: on what, and its reason.
         aborted: Option<String>,
     },
+    /// The rank printed something that may tell why it fails. Reported again for what is later.
+    Printed {
+        rank: u32,
+        words: Words,
+        host_time_us: i64,
+    },
+    /// The launcher and its ranks had been suspended, and go on.
+    Resumed { paused: Duration },
     /// A process that could not be ended on the host.
     Leftover {
         host: usize,
@@ -114,9 +127,17 @@ pub enum Event {
         kind: LossKind,
         detail: String,
     },
-    /// The launcher got SIGINT, SIGTERM or SIGHUP; or its output has no reader any more
+    /// The launcher got SIGINT, SIGTERM, SIGHUP or SIGQUIT; or its output has no reader any more
     /// (SIGPIPE), which ends a job like the others but does not hurry one that is ending.
     UserSignal { signal: i32 },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Words {
+    /// Anything on stderr, for the first time.
+    Stderr,
+    /// Python's traceback of an exception.
+    Traceback,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

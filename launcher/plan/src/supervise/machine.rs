@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::event::{Action, Event, OnFailure, Settings};
 use super::limits::{COLLECT, TICK};
+use super::reports::Whose;
 use super::state::{Failure, FailureKind, HostState, RankState};
 use crate::verdict::Leftover;
 
@@ -29,12 +30,16 @@ pub struct Supervisor {
     pub(super) leftovers: Vec<Leftover>,
     pub(super) actions: VecDeque<Action>,
     pub(super) job_deadline: Option<Duration>,
+    /// When ranks that do not run yet end the job.
+    pub(super) start_deadline: Option<Duration>,
     /// When ranks that have not joined are named.
     pub(super) join_warning_at: Option<Duration>,
     /// When ranks are ended that are left alone, and stopped or shut out by the others.
     pub(super) shut_out_end_at: Option<Duration>,
     pub(super) has_ended_shut_out: bool,
     pub(super) last_call: Duration,
+    /// When the supervision began.
+    pub(super) began_us: i64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,10 +80,14 @@ impl Supervisor {
             job_deadline: settings
                 .job_timeout
                 .map(|timeout| now.saturating_add(timeout)),
+            start_deadline: settings
+                .start_timeout
+                .map(|timeout| now.saturating_add(timeout)),
             join_warning_at: None,
             shut_out_end_at: None,
             has_ended_shut_out: false,
             last_call: now,
+            began_us: micros(now),
             settings,
         }
     }
@@ -117,6 +126,7 @@ impl Supervisor {
             self.job_deadline = None;
             self.timed_out(now);
         }
+        self.check_start(now);
         if matches!(self.phase, Phase::Collecting { until } if until <= now) {
             self.begin_ending(None, now);
         }
@@ -146,6 +156,7 @@ impl Supervisor {
             Some(self.last_call + TICK),
             collecting,
             self.job_deadline.filter(|_| running),
+            self.start_deadline,
             self.shut_out_end_at,
             self.join_warning_at,
             self.ending_timer(),
@@ -211,7 +222,8 @@ impl Supervisor {
             )
     }
 
-    pub(super) fn is_ending(&self) -> bool {
+    /// Whether the job is being ended, or has.
+    pub fn is_ending(&self) -> bool {
         matches!(self.phase, Phase::Ending(_) | Phase::Done)
     }
 
@@ -227,12 +239,13 @@ impl Supervisor {
             | Event::Joined { rank }
             | Event::Left { rank }
             | Event::Exited { rank, .. }
+            | Event::Printed { rank, .. }
             | Event::Stopped { rank, .. }
             | Event::LaunchFailed { rank, .. } => rank_ok(rank),
             Event::PeerLost { rank, peer, .. } | Event::Blamed { rank, peer, .. } => {
                 rank_ok(rank) && rank_ok(peer)
             }
-            Event::UserSignal { .. } => true,
+            Event::UserSignal { .. } | Event::Resumed { .. } => true,
         }
     }
 
@@ -246,11 +259,15 @@ impl Supervisor {
             | Event::Joined { rank }
             | Event::Left { rank }
             | Event::Exited { rank, .. }
+            | Event::Printed { rank, .. }
             | Event::Stopped { rank, .. }
             | Event::LaunchFailed { rank, .. }
             | Event::PeerLost { rank, .. }
             | Event::Blamed { rank, .. } => Some(self.ranks[rank as usize].host),
-            Event::Clock { .. } | Event::HostLost { .. } | Event::UserSignal { .. } => None,
+            Event::Clock { .. }
+            | Event::HostLost { .. }
+            | Event::Resumed { .. }
+            | Event::UserSignal { .. } => None,
         }
     }
 
@@ -264,7 +281,39 @@ impl Supervisor {
             } => {
                 self.hosts[host].clock = Some((offset_us, error_us));
             }
-            Event::Started { rank, pid, .. } => self.started(rank, pid),
+            Event::Resumed { paused } => self.resumed(paused, now),
+            Event::Leftover {
+                host,
+                pid,
+                command,
+                state,
+                why,
+            } => {
+                let host = self.hosts[host].name.clone();
+                self.leftover(Leftover {
+                    host,
+                    pid,
+                    command,
+                    state,
+                    why,
+                });
+            }
+            Event::Finished { host } => self.finished(host, now),
+            Event::HostLost { host, kind, detail } => {
+                self.host_lost(host, kind, detail, Duration::ZERO, now);
+            }
+            Event::UserSignal { signal } => self.user_signal(signal, now),
+            of_rank => self.apply_of_rank(of_rank, now),
+        }
+    }
+
+    fn apply_of_rank(&mut self, event: Event, now: Duration) {
+        match event {
+            Event::Started {
+                rank,
+                pid,
+                host_time_us,
+            } => self.started(rank, pid, host_time_us, now),
             Event::Joined { rank } => self.joined(rank, now),
             Event::Left { rank } => {
                 self.ranks[rank as usize].left = true;
@@ -275,10 +324,23 @@ impl Supervisor {
                 ending,
                 core_dumped,
                 by_us,
+                keeper_killed,
                 host_time_us,
+                findings,
             } => {
-                self.exited(rank, ending, (core_dumped, by_us), host_time_us, now);
+                self.ranks[rank as usize].findings = findings;
+                let whose = match (by_us, keeper_killed) {
+                    (_, true) => Whose::Keeper,
+                    (true, false) => Whose::Agent,
+                    (false, false) => Whose::Own,
+                };
+                self.exited(rank, (ending, core_dumped), whose, host_time_us, now);
             }
+            Event::Printed {
+                rank,
+                words,
+                host_time_us,
+            } => self.printed(rank, words, host_time_us, now),
             Event::Stopped {
                 rank,
                 signal,
@@ -302,27 +364,7 @@ impl Supervisor {
                 peer,
                 aborted,
             } => self.blamed(rank, peer, aborted),
-            Event::Leftover {
-                host,
-                pid,
-                command,
-                state,
-                why,
-            } => {
-                let host = self.hosts[host].name.clone();
-                self.leftover(Leftover {
-                    host,
-                    pid,
-                    command,
-                    state,
-                    why,
-                });
-            }
-            Event::Finished { host } => self.finished(host, now),
-            Event::HostLost { host, kind, detail } => {
-                self.host_lost(host, kind, detail, Duration::ZERO, now);
-            }
-            Event::UserSignal { signal } => self.user_signal(signal, now),
+            _ => unreachable!("the others are no rank's"),
         }
     }
 

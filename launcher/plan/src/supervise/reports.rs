@@ -9,9 +9,25 @@ use super::state::{Failure, FailureKind, HostStatus, Life, RankState};
 use crate::text::{count, ranges, show};
 use crate::verdict::{Leftover, signal_name};
 
+/// Who ended a rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// Itself, or somebody whom rlaunch does not know.
+    Own,
+    Agent,
+    /// The death of the keeper.
+    Keeper,
+}
+
+const KEEPER_KILLED: &str =
+    "lost the process that starts and ends its ranks (rlaunch-keeper), and the ranks with it";
+
 impl Supervisor {
-    pub(super) fn started(&mut self, rank: u32, pid: u32) {
+    pub(super) fn started(&mut self, rank: u32, pid: u32, host_time_us: i64, now: Duration) {
+        let host = self.ranks[rank as usize].host;
+        let (at_us, _) = self.common_time(host, host_time_us, now);
         let rank = &mut self.ranks[rank as usize];
+        rank.started_at_us = Some(at_us);
         rank.pid = Some(pid);
         if rank.life == Life::Starting {
             rank.life = Life::Running;
@@ -36,8 +52,8 @@ impl Supervisor {
     pub(super) fn exited(
         &mut self,
         rank: u32,
-        ending: Ending,
-        (core_dumped, by_us): (bool, bool),
+        (ending, core_dumped): (Ending, bool),
+        whose: Whose,
         host_time_us: i64,
         now: Duration,
     ) {
@@ -47,6 +63,7 @@ impl Supervisor {
         }
         let host = self.ranks[index].host;
         let (at_us, error_us) = self.common_time(host, host_time_us, now);
+        let by_us = whose != Whose::Own;
         let stopped = self.is_stopped_by_us(by_us, at_us);
         self.ranks[index].life = Life::Ended {
             ending,
@@ -60,11 +77,14 @@ impl Supervisor {
             return;
         }
         let (kind, cause) = if by_us && !self.ranks[index].is_ended_shut_out {
-            let reason = "ended its ranks without being told to";
-            (
-                FailureKind::AgentBroke { rank, reason },
-                "ended by its agent".to_owned(),
-            )
+            let (reason, cause) = match whose {
+                Whose::Keeper => (KEEPER_KILLED, "ended with its keeper"),
+                _ => (
+                    "ended its ranks without being told to",
+                    "ended by its agent",
+                ),
+            };
+            (FailureKind::AgentBroke { rank, reason }, cause.to_owned())
         } else {
             let cause = match ending {
                 Ending::Code(code) => format!("exit code {code}"),

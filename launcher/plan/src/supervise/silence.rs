@@ -23,6 +23,20 @@ impl Supervisor {
         self.last_call = now.max(self.last_call);
     }
 
+    /// The time of a suspension counts against nobody, and against no limit.
+    pub(super) fn resumed(&mut self, paused: Duration, now: Duration) {
+        for host in &mut self.hosts {
+            host.heard_at = now;
+        }
+        for deadline in [
+            &mut self.job_deadline,
+            &mut self.start_deadline,
+            &mut self.join_warning_at,
+        ] {
+            *deadline = deadline.map(|at| at.saturating_add(paused));
+        }
+    }
+
     pub(super) fn heard(&mut self, host: usize, now: Duration) {
         let state = &mut self.hosts[host];
         let silent = now.saturating_sub(state.heard_at);

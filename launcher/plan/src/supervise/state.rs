@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::event::{Ending, HostSetup, LossKind};
-use crate::verdict::Fate;
+use super::printed::Printed;
+use crate::verdict::{Fate, Findings};
 
 #[derive(Debug)]
 pub(super) struct HostState {
@@ -37,6 +38,10 @@ pub(super) struct RankState {
     pub(super) host: usize,
     pub(super) pid: Option<u32>,
     pub(super) life: Life,
+    /// On the launcher's time line.
+    pub(super) started_at_us: Option<i64>,
+    pub(super) printed: Printed,
+    pub(super) findings: Findings,
     pub(super) joined: bool,
     pub(super) left: bool,
     /// The peer that its runtime says it lost.
@@ -103,6 +108,9 @@ pub(super) enum FailureKind {
         rank: u32,
         reason: &'static str,
     },
+    NotStarted {
+        ranks: Vec<u32>,
+    },
 }
 
 impl HostState {
@@ -132,6 +140,9 @@ impl RankState {
             host,
             pid: None,
             life: Life::Starting,
+            started_at_us: None,
+            printed: Printed::default(),
+            findings: Findings::default(),
             joined: false,
             left: false,
             blames: None,

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use super::*;
-use crate::verdict::{Cause, Fate, HostFateKind, Outcome, Verdict};
+use crate::verdict::{Cause, Fate, Findings, HostFateKind, Outcome, Verdict};
 
 mod failures;
 mod goes_on;
+mod named;
 mod random;
 mod silence;
 mod stops;
@@ -43,6 +44,7 @@ impl Job {
             host_timeout: ms(30_000),
             kill_after: ms(10_000),
             job_timeout: None,
+            start_timeout: None,
             on_failure: OnFailure::Stop,
         };
         change(&mut settings);
@@ -92,7 +94,9 @@ impl Job {
             ending,
             core_dumped,
             by_us,
+            keeper_killed: false,
             host_time_us,
+            findings: Findings::default(),
         });
     }
 

@@ -1,8 +1,10 @@
 //! The paragraph: what came first and where, its last lines, the others, what to try.
 
-use super::{Cause, Fate, HostFateKind, Outcome, Verdict, signal_hint, signal_name};
+use super::hint::hint;
+use super::why::{Findings, OutOfMemory, Victim, Why};
+use super::{Cause, Fate, HostFateKind, Moment, Outcome, Verdict, signal_name};
 use crate::supervise::{Ending, LossKind};
-use crate::text::{ranges, seconds_of_ms, show};
+use crate::text::{bytes, clip, ranges, seconds_of_ms, show};
 
 /// Lines of the causing rank that are repeated.
 const LAST_LINES_SHOWN: usize = 20;
@@ -12,6 +14,21 @@ pub(super) fn render(verdict: &Verdict) -> String {
     let mut text = String::new();
     if verdict.outcome != Outcome::Success {
         push(&mut text, &format!("rlaunch: {}", headline(verdict)));
+        push(&mut text, &format!("  {}", when(verdict)));
+        if let Some(memory) = also_out_of_memory(verdict) {
+            push(&mut text, &format!("  {memory}"));
+        }
+        if let Some(pattern) = &verdict.findings.core_pattern {
+            push(&mut text, &format!("  {}", core(pattern)));
+        }
+        for error in &verdict.earlier_errors {
+            let before = seconds_of_ms(error.before_ms);
+            let (rank, host, line) = (error.rank, &error.host, clip(&error.line));
+            push(
+                &mut text,
+                &format!("  rank {rank} on {host} had printed {before} before: {line}"),
+            );
+        }
         last_lines(verdict, &mut text);
         if let Some(others) = others(verdict) {
             push(&mut text, &format!("  {others}"));
@@ -80,8 +97,83 @@ fn headline(verdict: &Verdict) -> String {
             )
         }
         Outcome::Interrupted { signal } => format!("stopped by {}", signal_name(*signal)),
-        Outcome::Failed { cause } => cause_line(cause),
+        Outcome::Failed { cause } => cause_line(cause) + &why(verdict),
     }
+}
+
+/// `at 18:55:03 UTC, 12.3 s after its start`
+fn when(verdict: &Verdict) -> String {
+    let Moment { wall_us, after_ms } = verdict.at;
+    let of_day = wall_us.div_euclid(1_000_000).rem_euclid(86_400);
+    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+    let whose = match verdict.rank() {
+        Some(_) => "its",
+        None => "the job's",
+    };
+    let after = seconds_of_ms(after_ms);
+    format!("at {hour:02}:{minute:02}:{second:02} UTC, {after} after {whose} start")
+}
+
+/// What is behind the exit status.
+fn why(verdict: &Verdict) -> String {
+    let Some(why) = &verdict.why else {
+        return String::new();
+    };
+    let text = match why {
+        Why::OutOfMemory { found } => out_of_memory(found),
+        Why::SharedMemoryFull { found } => {
+            format!("/dev/shm ({}) was full", bytes(found.size_bytes))
+        }
+        Why::LibraryMissing { library } => format!("no shared library {} there", show(library)),
+        Why::InterpreterMissing { interpreter } => {
+            format!("no interpreter {} there", show(interpreter))
+        }
+        Why::PythonError { line } => clip(line),
+    };
+    format!(": {text}")
+}
+
+fn out_of_memory(found: &OutOfMemory) -> String {
+    match found.limit_bytes {
+        Some(limit) => format!(
+            "out of memory, by the kernel (limit of its control group: {})",
+            bytes(limit)
+        ),
+        None => "out of memory, by the kernel".to_owned(),
+    }
+}
+
+/// Where the core went, after the kernel's pattern.
+fn core(pattern: &str) -> String {
+    let pattern = show(pattern);
+    match pattern.strip_prefix('|') {
+        Some(program) if program.contains("systemd-coredump") => {
+            "its core is with `coredumpctl` on that host".to_owned()
+        }
+        Some(program) => format!("its core was given to {program} on that host"),
+        None if pattern.starts_with('/') => format!("its core is {pattern} on that host"),
+        None => format!("its core is `{pattern}` in its directory on that host (core_pattern)"),
+    }
+}
+
+/// Where the exit status is not the killer's, but it was at work: on a worker of the rank, say.
+fn also_out_of_memory(verdict: &Verdict) -> Option<String> {
+    let Findings {
+        oom: Some(found), ..
+    } = &verdict.findings
+    else {
+        return None;
+    };
+    if matches!(verdict.why, Some(Why::OutOfMemory { .. })) || found.victim == Victim::Rank {
+        return None;
+    }
+    let limit = found
+        .limit_bytes
+        .map(|limit| format!(" ({})", bytes(limit)));
+    Some(format!(
+        "the kernel killed a process of the job there, out of memory{}",
+        limit.unwrap_or_default()
+    ))
 }
 
 fn nor_on(hosts: &[String]) -> String {
@@ -99,16 +191,7 @@ fn cause_line(cause: &Cause) -> String {
             pid,
             ending,
             core_dumped,
-        } => {
-            let label = label(*rank, host, *pid);
-            let core = if *core_dumped { " and dumped core" } else { "" };
-            match ending {
-                Ending::Code(code) => format!("{label} failed with exit code {code}"),
-                Ending::Signal(signal) => {
-                    format!("{label} was ended by {}{core}", signal_name(*signal))
-                }
-            }
-        }
+        } => ended_line(&label(*rank, host, *pid), *ending, *core_dumped),
         Cause::RankLeftEarly { rank, host, pid } => format!(
             "{} returned 0 while others still needed it; they failed",
             label(*rank, host, *pid)
@@ -147,20 +230,47 @@ fn cause_line(cause: &Cause) -> String {
             detail,
             silent_ms,
         } => {
-            let ranks = named(ranks);
-            let how = match kind {
-                LossKind::Closed | LossKind::Reset if detail.is_empty() => {
-                    "its connection ended".to_owned()
-                }
-                LossKind::Closed => format!("its connection ended: {}", show(detail)),
-                LossKind::Reset => format!("its connection broke: {}", show(detail)),
-                LossKind::Silent => format!("nothing heard for {}", seconds_of_ms(*silent_ms)),
-            };
-            format!("host {host} was lost with {ranks}: {how}")
+            format!(
+                "host {host} was lost with {}: {}",
+                named(ranks),
+                how_lost(*kind, detail, *silent_ms)
+            )
         }
         Cause::AgentBroke { host, rank, reason } => {
             format!("the agent on {host} {reason} (rank {rank})")
         }
+        Cause::NotStarted {
+            ranks,
+            hosts,
+            timeout_ms,
+        } => {
+            let verb = if ranks.len() == 1 { "was" } else { "were" };
+            format!(
+                "{} {verb} not started within {} (--start-timeout): {}",
+                named(ranks),
+                seconds_of_ms(*timeout_ms),
+                crate::text::table(hosts.iter().cloned())
+            )
+        }
+    }
+}
+
+fn ended_line(label: &str, ending: Ending, core_dumped: bool) -> String {
+    let core = if core_dumped { " and dumped core" } else { "" };
+    match ending {
+        Ending::Code(code) => format!("{label} failed with exit code {code}"),
+        Ending::Signal(signal) => format!("{label} was ended by {}{core}", signal_name(signal)),
+    }
+}
+
+fn how_lost(kind: LossKind, detail: &str, silent_ms: u64) -> String {
+    match kind {
+        LossKind::Closed | LossKind::Reset if detail.is_empty() => {
+            "its connection ended".to_owned()
+        }
+        LossKind::Closed => format!("its connection ended: {}", show(detail)),
+        LossKind::Reset => format!("its connection broke: {}", show(detail)),
+        LossKind::Silent => format!("nothing heard for {}", seconds_of_ms(silent_ms)),
     }
 }
 
@@ -264,88 +374,6 @@ fn others(verdict: &Verdict) -> Option<String> {
 fn named(ranks: &[u32]) -> String {
     let what = if ranks.len() == 1 { "rank" } else { "ranks" };
     format!("{what} {}", ranges(ranks))
-}
-
-fn hint(verdict: &Verdict) -> Option<String> {
-    let text = match &verdict.outcome {
-        Outcome::Success | Outcome::Interrupted { .. } => return None,
-        Outcome::TimedOut { .. } => {
-            "if it was making progress, give it a longer --timeout; if it hung, look at what the \
-             ranks printed last (--tag-output)"
-                .to_owned()
-        }
-        Outcome::Failed { cause } => cause_hint(cause, verdict.last_lines.is_empty())?,
-    };
-    Some(text)
-}
-
-fn cause_hint(cause: &Cause, silent: bool) -> Option<String> {
-    let text = match cause {
-        Cause::RankEnded {
-            ending: Ending::Signal(signal),
-            ..
-        } => signal_hint(*signal)?,
-        Cause::RankEnded {
-            ending: Ending::Code(code @ 129..=192),
-            ..
-        } => {
-            let signal = code - 128;
-            let hint = signal_hint(signal)
-                .map(|hint| format!(": {hint}"))
-                .unwrap_or_default();
-            return Some(format!(
-                "a shell reports a child ended by {} so{hint}",
-                signal_name(signal)
-            ));
-        }
-        Cause::RankEnded {
-            ending: Ending::Code(code),
-            ..
-        } => match code {
-            2 => "2 is often a wrong argument of the program itself",
-            126 => "126 is how a shell says that it found a command but could not run it",
-            127 => "127 is how a shell says that it did not find a command",
-            _ if silent => {
-                return Some(format!(
-                    "it printed nothing: look in the program, or in its own log, for what exits \
-                     with {code}"
-                ));
-            }
-            _ => "its last lines above say why",
-        },
-        Cause::RankLeftEarly { .. } => {
-            "every rank has to make the same calls, and finalize at the end"
-        }
-        Cause::RankAborted { .. } => "the program called abort there, with this reason",
-        Cause::RankShutOut { stopped: true, .. } => {
-            "what stopped it (SIGSTOP, reading a terminal)? a longer --kill-after leaves time for \
-             `kill -CONT`"
-        }
-        Cause::RankShutOut { .. } => {
-            "it was stopped (SIGSTOP, a debugger), or hung: look in the program, and on that host"
-        }
-        Cause::LaunchFailed { what, .. } => match what.as_str() {
-            "directory" => "create it on that host, or choose another with --wdir DIR",
-            "cores" => "the host's cpuset has changed meanwhile? --bind-to none leaves all cores",
-            "interpreter" => "name one that exists on every host: --python PATH",
-            "program" => {
-                "give a path that exists on every host, or one in its PATH; --wdir DIR \
-                          is where relative paths begin"
-            }
-            _ => "the host may be out of processes or memory: `ulimit -u`, `free`",
-        },
-        Cause::HostLost {
-            kind: LossKind::Silent,
-            ..
-        } => "is the machine up, and the network to it? --host-timeout SECONDS sets the patience",
-        Cause::HostLost { .. } => {
-            "sshd or the agent ended there: look at that host's system log (out of memory? reboot?)"
-        }
-        Cause::AgentBroke { .. } => {
-            "was it killed? look at that host's system log; rlaunch --verbose shows what it said"
-        }
-    };
-    Some(text.to_owned())
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::verdict::{HostFate, LastLine, RankFate, Suspect};
+use crate::verdict::{EarlierError, HostFate, LastLine, Printed, RankFate, Suspect};
 
 fn verdict(cause: Cause, fates: &[Fate]) -> Verdict {
     let ranks = (0..).zip(fates).map(|(rank, &fate)| RankFate {
@@ -7,16 +7,25 @@ fn verdict(cause: Cause, fates: &[Fate]) -> Verdict {
         host: format!("n{}", rank / 2),
         pid: Some(100 + rank),
         fate,
+        started_us: Some(0),
+        ended_us: None,
     });
     Verdict {
         exit_code: 1,
         outcome: Outcome::Failed { cause },
+        at: Moment {
+            wall_us: 1_796_019_613_123_999,
+            after_ms: 12_300,
+        },
+        findings: Findings::default(),
+        why: None,
         ranks: ranks.collect(),
         suspects: Vec::new(),
         left_early: Vec::new(),
         unconfirmed: Vec::new(),
         leftovers: Vec::new(),
         last_lines: Vec::new(),
+        earlier_errors: Vec::new(),
     }
 }
 
@@ -56,19 +65,20 @@ fn a_killed_rank() {
     assert_eq!(
         verdict.render(),
         "rlaunch: rank 1 on n0 (pid 101) was ended by SIGKILL and dumped core\n  \
+         at 06:20:13 UTC, 12.3 s after its start\n  \
          last lines of rank 1:\n  | epoch 3\n  | loading\n  \
          the other 3 ranks: 0, 2 were ended by rlaunch; 3 is not confirmed to have ended\n  \
          n1 was lost (connection reset): what ran there ends when its agent sees that the \
          connection is gone, but nobody could confirm it\n\
-         hint: often the out-of-memory killer: see `dmesg` or `journalctl -k` on that host, or a \
-         batch system's memory limit\n"
+         hint: somebody killed it: a person, a batch system, or the out-of-memory killer of the \
+         machine around a container, which could not be asked (`dmesg` or `journalctl -k` there)\n"
     );
 }
 
 #[test]
 fn exit_codes_and_what_shells_mean_by_them() {
     let text = |code| verdict(ended(Ending::Code(code)), &[]).render();
-    assert!(text(3).starts_with("rlaunch: rank 1 on n0 (pid 101) failed with exit code 3\nhint: "));
+    assert!(text(3).starts_with("rlaunch: rank 1 on n0 (pid 101) failed with exit code 3\n  at "));
     assert!(text(137).contains("a shell reports a child ended by SIGKILL"));
     assert!(text(127).contains("did not find a command"));
     assert!(text(255).contains("printed nothing"));
@@ -88,7 +98,8 @@ fn what_could_not_be_started() {
     assert!(
         text.starts_with(
             "rlaunch: rank 2 could not be started on n1 (nor on n2, n3): program trian\\u{a}.py: \
-             No such file or directory\n  the other 2 ranks (0, 1) never started\nhint: give a"
+             No such file or directory\n  at 06:20:13 UTC, 12.3 s after its start\n  the other 2 ranks (0, 1) never \
+             started\nhint: give a"
         ),
         "{text}"
     );
@@ -109,7 +120,7 @@ fn a_lost_host_names_its_ranks() {
     };
     assert!(
         lost(LossKind::Silent, "x")
-            .starts_with("rlaunch: host n1 was lost with ranks 2-4: nothing heard for 8 s\nhint: ")
+            .starts_with("rlaunch: host n1 was lost with ranks 2-4: nothing heard for 8 s\n  at ")
     );
     assert!(lost(LossKind::Reset, "").contains("2-4: its connection ended\n"));
     assert!(lost(LossKind::Reset, "broken pipe").contains("its connection broke: broken pipe\n"));
@@ -132,7 +143,7 @@ fn stops_from_outside() {
     verdict.outcome = Outcome::Interrupted { signal: 2 };
     assert_eq!(
         verdict.render(),
-        "rlaunch: stopped by SIGINT\n  ranks 0, 1 were ended by rlaunch\n"
+        "rlaunch: stopped by SIGINT\n  at 06:20:13 UTC, 12.3 s after the job's start\n  ranks 0, 1 were ended by rlaunch\n"
     );
     verdict.outcome = Outcome::TimedOut { timeout_ms: 1500 };
     assert!(
@@ -158,4 +169,68 @@ fn a_verdict_is_data_too() {
     assert_eq!(value["outcome"]["outcome"], "failed");
     assert_eq!(value["outcome"]["cause"]["cause"], "rank_ended");
     assert_eq!(value["outcome"]["cause"]["ending"]["signal"], 9);
+}
+
+fn read(ending: Ending, findings: Findings, error: Option<&str>) -> Verdict {
+    let stopped = Fate::Stopped(Ending::Signal(15));
+    let mut verdict = verdict(ended(ending), &[stopped, Fate::Ended(ending)]);
+    verdict.findings = findings;
+    let at_us = verdict.at.wall_us;
+    verdict.read(|rank| match rank {
+        1 => Printed {
+            error: error.map(|line| (line.to_owned(), at_us)),
+            ..Printed::default()
+        },
+        _ => Printed {
+            error: Some(("OSError: disk".into(), at_us - 400_000)),
+            ..Printed::default()
+        },
+    });
+    verdict
+}
+
+#[test]
+fn evidence_stands_in_the_first_line() {
+    let python = read(
+        Ending::Code(1),
+        Findings::default(),
+        Some("ValueError: bad\u{7}"),
+    );
+    let expected = "failed with exit code 1: ValueError: bad\\u{7}\n";
+    assert!(python.render().contains(expected), "{}", python.render());
+    assert!(!python.render().contains("hint: "), "{}", python.render());
+    let found = OutOfMemory {
+        victim: Victim::Group,
+        limit_bytes: Some(20 << 20),
+    };
+    let findings = Findings {
+        oom: Some(found),
+        ..Findings::default()
+    };
+    let killed = read(Ending::Signal(9), findings.clone(), None).render();
+    let expected = "SIGKILL and dumped core: out of memory, by the kernel (limit of its control \
+                    group: 20 MiB)\n";
+    assert!(killed.contains(expected), "{killed}");
+    let worker = read(Ending::Code(1), findings, Some("RuntimeError: worker")).render();
+    assert!(worker.contains("1: RuntimeError: worker\n"), "{worker}");
+    assert!(
+        worker.contains("killed a process of the job there"),
+        "{worker}"
+    );
+}
+
+/// Rank 0 failed and hung in its own end; rank 1 failed by that.
+#[test]
+fn an_error_that_came_before_is_told() {
+    let verdict = read(Ending::Code(1), Findings::default(), Some("Error: peer"));
+    let expected = EarlierError {
+        rank: 0,
+        host: "n0".into(),
+        line: "OSError: disk".into(),
+        before_ms: 400,
+    };
+    assert_eq!(verdict.earlier_errors, [expected]);
+    let text = verdict.render();
+    let line = "rank 0 on n0 had printed 400 ms before: OSError: disk\n";
+    assert!(text.contains(line), "{text}");
 }

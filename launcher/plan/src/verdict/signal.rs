@@ -49,9 +49,10 @@ pub fn signal_hint(signal: i32) -> Option<&'static str> {
         7 => "often a full /dev/shm or a file that shrank under a mapping: `df /dev/shm`",
         8 => "often an integer division by zero",
         9 => {
-            "often the out-of-memory killer: see `dmesg` or `journalctl -k` on that host, or a \
-              batch system's memory limit"
+            "somebody killed it: a person, a batch system, or the out-of-memory killer of the \
+             machine around a container, which could not be asked (`dmesg` or `journalctl -k` there)"
         }
+        10 | 12 => "it has no handler for it; rlaunch passes on those that it gets",
         11 => "a bad memory access: rerun with PYTHONFAULTHANDLER=1, or look at the core",
         13 => "it wrote to a pipe or socket that nobody reads any more",
         15 => "something on that host ended it: a person, a batch system, a shutdown",
@@ -70,6 +71,6 @@ mod tests {
         assert_eq!(signal_name(9), "SIGKILL");
         assert_eq!(signal_name(36), "SIGRTMIN+2");
         assert_eq!(signal_name(0), "signal 0");
-        assert!(signal_hint(9).unwrap().contains("out-of-memory"));
+        assert!(signal_hint(9).unwrap().contains("killed it"));
     }
 }

@@ -169,7 +169,7 @@ pub struct Proof {
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ToAgent {
-    #[prost(oneof = "to_agent::Message", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10")]
+    #[prost(oneof = "to_agent::Message", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12")]
     pub message: ::core::option::Option<to_agent::Message>,
 }
 /// Nested message and enum types in `ToAgent`.
@@ -197,6 +197,10 @@ pub mod to_agent {
         Broadcast(super::Broadcast),
         #[prost(message, tag = "10")]
         Missing(super::Missing),
+        #[prost(message, tag = "11")]
+        Suspend(super::Suspend),
+        #[prost(message, tag = "12")]
+        Resume(super::Resume),
     }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -309,6 +313,10 @@ pub struct Terminate {
     #[prost(uint32, tag = "1")]
     pub kill_after_ms: u32,
 }
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Suspend {}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Resume {}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Stdin {
     #[prost(uint32, tag = "1")]
@@ -362,7 +370,7 @@ pub struct Missing {
 pub struct FromAgent {
     #[prost(
         oneof = "from_agent::Message",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16"
     )]
     pub message: ::core::option::Option<from_agent::Message>,
 }
@@ -401,6 +409,8 @@ pub mod from_agent {
         StdinTaken(super::StdinTaken),
         #[prost(message, tag = "15")]
         Overdue(super::Overdue),
+        #[prost(message, tag = "16")]
+        Suspended(super::Suspended),
     }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -437,7 +447,7 @@ pub struct OutputEnd {
     #[prost(enumeration = "OutputStream", tag = "2")]
     pub stream: i32,
 }
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Exited {
     #[prost(uint32, tag = "1")]
     pub rank: u32,
@@ -450,6 +460,11 @@ pub struct Exited {
     /// ended by a signal that the agent sent
     #[prost(bool, tag = "7")]
     pub by_us: bool,
+    #[prost(message, optional, tag = "8")]
+    pub findings: ::core::option::Option<Findings>,
+    /// ended with the keeper, which somebody killed
+    #[prost(bool, tag = "9")]
+    pub keeper_killed: bool,
     #[prost(oneof = "exited::How", tags = "3, 4")]
     pub how: ::core::option::Option<exited::How>,
 }
@@ -462,6 +477,34 @@ pub mod exited {
         #[prost(int32, tag = "4")]
         Signal(i32),
     }
+}
+/// What the host knows of a rank's end that its status does not tell.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Findings {
+    #[prost(message, optional, tag = "1")]
+    pub out_of_memory: ::core::option::Option<OutOfMemory>,
+    /// after SIGBUS
+    #[prost(message, optional, tag = "2")]
+    pub shared_memory: ::core::option::Option<SharedMemory>,
+    /// of a core that was dumped
+    #[prost(string, tag = "3")]
+    pub core_pattern: ::prost::alloc::string::String,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct OutOfMemory {
+    /// the kernel's log names its process; else some process of the job's group
+    #[prost(bool, tag = "1")]
+    pub is_rank: bool,
+    /// of the control group; 0: none
+    #[prost(uint64, tag = "2")]
+    pub limit_bytes: u64,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SharedMemory {
+    #[prost(uint64, tag = "1")]
+    pub size_bytes: u64,
+    #[prost(uint64, tag = "2")]
+    pub free_bytes: u64,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Stopped {
@@ -479,6 +522,8 @@ pub struct Joined {
     #[prost(bytes = "bytes", tag = "2")]
     pub card: ::prost::bytes::Bytes,
 }
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Suspended {}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Left {
     #[prost(uint32, tag = "1")]
@@ -500,7 +545,7 @@ pub struct StdinTaken {
 pub struct LaunchFailed {
     #[prost(uint32, tag = "1")]
     pub rank: u32,
-    /// "program", "directory", "interpreter", "fork"
+    /// "program", "directory", "interpreter", "fork", "script's interpreter", …
     #[prost(string, tag = "2")]
     pub what: ::prost::alloc::string::String,
     #[prost(bytes = "bytes", tag = "3")]

@@ -320,7 +320,9 @@ fn ranks_ended_by_their_agent_unasked() {
             ending,
             core_dumped,
             by_us,
+            keeper_killed: false,
             host_time_us,
+            findings: Findings::default(),
         });
     }
     job.finish(0);

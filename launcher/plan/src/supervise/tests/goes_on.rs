@@ -108,7 +108,9 @@ fn a_rank_that_was_shut_out_and_is_left_alone_is_ended() {
         ending: KILL,
         core_dumped: false,
         by_us: true,
+        keeper_killed: false,
         host_time_us: 80_000_000,
+        findings: Findings::default(),
     };
     job.event(by_us);
     job.finish_all();
@@ -188,7 +190,9 @@ fn a_rank_that_is_stopped_and_left_alone_is_ended() {
             ending: KILL,
             core_dumped: false,
             by_us: true,
+            keeper_killed: false,
             host_time_us: WALL_START_US + 70_000_000,
+            findings: Findings::default(),
         };
         job.event(by_us);
         job.finish_all();

@@ -33,7 +33,9 @@ impl Random {
                 ending: self.ending(),
                 core_dumped: false,
                 by_us: self.below(8) == 0,
+                keeper_killed: self.below(8) == 0,
                 host_time_us: WALL_START_US + self.below(10_000_000) as i64,
+                findings: Findings::default(),
             },
             10..12 => Event::Joined { rank },
             12 => Event::Left { rank },
@@ -67,6 +69,15 @@ impl Random {
                 rank,
                 signal: 19,
                 continued: self.below(2) == 0,
+            },
+            22 => Event::Printed {
+                rank,
+                words: if self.below(2) == 0 {
+                    Words::Stderr
+                } else {
+                    Words::Traceback
+                },
+                host_time_us: WALL_START_US + self.below(10_000_000) as i64,
             },
             _ => Event::Activity { host },
         }

@@ -2,6 +2,47 @@
 
 use super::*;
 
+/// Ranks that never run are named, with their hosts, and the job ends.
+#[test]
+fn a_start_that_takes_too_long_ends_the_job() {
+    let mut job = Job::with(&[2, 2, 1], |settings| {
+        settings.start_timeout = Some(ms(5_000));
+    });
+    [0, 1, 2].into_iter().for_each(|rank| job.started(rank));
+    job.wait(ms(4_999));
+    assert!(job.terminates().is_empty());
+    job.wait(ms(5_400));
+    assert_eq!(job.terminates().len(), 1);
+    job.exit(0, Ending::Signal(15));
+    job.finish_all();
+    assert_eq!(job.blamed(), (None, 125));
+    let text = job.verdict().render();
+    let expected = "rlaunch: ranks 3, 4 were not started within 5 s (--start-timeout): n1, n2\n";
+    assert!(text.starts_with(expected), "{text}");
+}
+
+#[test]
+fn a_start_in_time_is_no_matter_any_more() {
+    let mut job = Job::with(&[1], |settings| settings.start_timeout = Some(ms(5_000)));
+    job.started(0);
+    job.wait(ms(20_000));
+    assert!(job.terminates().is_empty());
+}
+
+/// Neither limit runs while the job is suspended, and no host is blamed for its silence.
+#[test]
+fn a_suspension_does_not_count() {
+    let mut job = Job::with(&[1, 1], |settings| settings.job_timeout = Some(ms(10_000)));
+    [0, 1].into_iter().for_each(|rank| job.started(rank));
+    job.wait(ms(9_000));
+    job.now = ms(69_000);
+    job.event(Event::Resumed { paused: ms(60_000) });
+    job.wait(ms(69_900));
+    assert!(job.terminates().is_empty() && job.warnings().is_empty());
+    job.wait(ms(70_100));
+    assert_eq!(job.terminates().len(), 1);
+}
+
 const INT: Event = Event::UserSignal { signal: 2 };
 
 #[test]

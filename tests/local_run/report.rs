@@ -1,0 +1,136 @@
+//! `--json`: the job's report for programs, and `--max-restarts`, which it tells of.
+
+use super::{Run, finish, ranks, rlaunch};
+use serde_json::Value;
+
+/// The last line of stderr.
+fn report(run: &Run) -> Value {
+    let line = run.stderr.lines().last().unwrap_or_default();
+    serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {}", run.stderr))
+}
+
+#[test]
+fn the_report_has_every_rank_and_the_cause() {
+    let script = "if [ $RANK = 1 ]; then echo why >&2; exit 3; fi; sleep 100";
+    let run = ranks(2, &["--json"], script);
+    assert_eq!(run.code, Some(3), "{}", run.stderr);
+    let report = report(&run);
+    assert_eq!(report["exit_code"], 3);
+    assert_eq!(report["error"], Value::Null);
+    let verdict = &report["verdict"];
+    let cause = &verdict["outcome"]["cause"];
+    assert_eq!(
+        (&cause["cause"], &cause["rank"]),
+        (&"rank_ended".into(), &1.into())
+    );
+    assert_eq!(verdict["last_lines"][0]["text"], "why");
+    for rank in 0..2 {
+        let rank = &verdict["ranks"][rank];
+        assert!(rank["pid"].as_u64().unwrap() > 1);
+        assert_eq!(rank["host"], "localhost");
+        let (started, ended) = (&rank["started_us"], &rank["ended_us"]);
+        assert!(started.as_i64().unwrap() <= ended.as_i64().unwrap());
+        assert!(started.as_i64() >= report["started_us"].as_i64());
+        assert!(ended.as_i64() <= report["ended_us"].as_i64());
+    }
+    assert_eq!(verdict["ranks"][1]["fate"]["ended"]["code"], 3);
+    assert_eq!(verdict["ranks"][0]["fate"]["stopped"]["signal"], 15);
+    assert_eq!(report["map"]["world_size"], 2);
+    // The paragraph for people is there, too.
+    assert!(
+        run.stderr.contains("\nrlaunch: rank 1 on localhost"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn a_report_can_go_to_a_file_and_tells_of_success_and_of_no_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("report.json");
+    let option = format!("--json={}", file.display());
+    let read = || -> Value { serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap() };
+    let run = ranks(1, &[&option], "true");
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    assert_eq!(read()["verdict"]["outcome"]["outcome"], "success");
+    let mut command = rlaunch();
+    command.args(["-H", "198.51.100.1:1", "--start-timeout", "0.3"]);
+    let run = finish(command.args([&option, "true"]));
+    assert_eq!(run.code, Some(125), "{}", run.stderr);
+    let report = read();
+    let (code, verdict) = (&report["exit_code"], &report["verdict"]);
+    assert_eq!((code, verdict), (&125.into(), &Value::Null));
+    let error = report["error"].as_str().unwrap();
+    assert!(error.contains("198.51.100.1: not reached"), "{report}");
+    // A mistake in the name costs no job.
+    let run = ranks(1, &["--json=/nonexistent/report"], "echo ran");
+    assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""));
+    assert!(
+        run.stderr.contains("--json=/nonexistent/report: No such"),
+        "{}",
+        run.stderr
+    );
+}
+
+/// Twice a failure, then success: each time all ranks, with a port of its own.
+#[test]
+fn a_failed_job_is_started_again() {
+    let script = "echo $RANK $TORCHELASTIC_RESTART_COUNT $TORCHELASTIC_MAX_RESTARTS \
+                  $TORCHELASTIC_RUN_ID $MASTER_PORT; \
+                  if [ $RANK = 1 ]; then [ $TORCHELASTIC_RESTART_COUNT = 2 ] || exit 7; \
+                  elif [ $TORCHELASTIC_RESTART_COUNT != 2 ]; then sleep 100; fi";
+    let run = ranks(2, &["--max-restarts", "3", "--json"], script);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let report = report(&run);
+    assert_eq!(report["restarts"].as_array().unwrap().len(), 2);
+    assert_eq!(report["restarts"][1]["exit_code"], 7);
+    assert_eq!(report["verdict"]["outcome"]["outcome"], "success");
+    for number in ["1 of 3", "2 of 3"] {
+        let words = format!("rlaunch: starting the whole job again (restart {number})\n");
+        assert!(run.stderr.contains(&words), "{}", run.stderr);
+    }
+    let lines: Vec<Vec<&str>> = run
+        .stdout
+        .lines()
+        .map(|line| line.split(' ').collect())
+        .collect();
+    assert_eq!(lines.len(), 6, "{}", run.stdout);
+    let of = |field: usize| {
+        let mut values: Vec<&str> = lines.iter().map(|line| line[field]).collect();
+        values.sort_unstable();
+        values.dedup();
+        values.len()
+    };
+    assert_eq!((of(0), of(1), of(2), of(3)), (2, 3, 1, 1), "{}", run.stdout);
+    assert!(of(4) > 1, "fresh ports: {}", run.stdout);
+}
+
+#[test]
+fn restarts_come_to_an_end_and_are_not_for_everything() {
+    let run = ranks(1, &["--max-restarts", "2"], "echo ran; exit 5");
+    assert_eq!(
+        (run.code, run.stdout.as_str()),
+        (Some(5), "ran\nran\nran\n")
+    );
+    let run = ranks(
+        1,
+        &["--max-restarts", "2", "--timeout", "0.3"],
+        "echo ran; sleep 100",
+    );
+    assert_eq!(
+        (run.code, run.stdout.as_str()),
+        (Some(124), "ran\n"),
+        "{}",
+        run.stderr
+    );
+    let run = finish(rlaunch().args(["-np", "1", "--max-restarts", "2", "no-such-program-here"]));
+    assert_eq!(run.code, Some(127));
+    assert!(!run.stderr.contains("again"), "{}", run.stderr);
+    let run = ranks(1, &["--max-restarts", "2", "--stdin", "0"], "true");
+    assert_eq!(run.code, Some(2));
+    assert!(
+        run.stderr.contains("--stdin and --max-restarts"),
+        "{}",
+        run.stderr
+    );
+}
