@@ -69,7 +69,7 @@ impl<'a> Start<'a> {
 
     /// What differs from the program's other hosts.
     pub(super) fn host_variables(&self) -> Vec<Variable> {
-        host_variables(self.details, &self.settings.exported)
+        host_variables(self.details, &self.settings.overlay.exported)
     }
 
     /// All that its ranks get of the launcher.

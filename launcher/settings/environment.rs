@@ -2,8 +2,10 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
 
 use rlaunch_plan::environment::{self, DropReason, EnvironmentPolicy, Export, Overlay};
+use rlaunch_wire::limits::ENV_FILE_MAX_BYTES;
 use rlaunch_wire::setting::misspelt;
 
 use super::SettingsError;
@@ -13,12 +15,13 @@ pub(super) fn overlay(
     options: &Options,
     notes: &mut Vec<String>,
 ) -> Result<Overlay, SettingsError> {
-    let exports = options
-        .program
-        .export
-        .iter()
-        .map(|word| Export::parse(word.as_bytes()));
-    let exports = exports.collect::<Result<Vec<_>, _>>()?;
+    let mut exports = Vec::new();
+    for path in &options.program.env_file {
+        exports.extend(read(path)?);
+    }
+    for word in &options.program.export {
+        exports.push(Export::parse(word.as_bytes())?);
+    }
     let policy = match options.program.env {
         None => EnvironmentPolicy::Portable,
         Some(Inherit::All) => EnvironmentPolicy::All,
@@ -50,6 +53,23 @@ pub(super) fn overlay(
         ));
     }
     Ok(overlay)
+}
+
+/// The variables of an `--env-file`.
+fn read(path: &Path) -> Result<Vec<Export>, SettingsError> {
+    use std::io::Read;
+    let unreadable = |error| SettingsError::EnvFileUnreadable {
+        path: path.to_owned(),
+        error,
+    };
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)
+        .and_then(|file| file.take(ENV_FILE_MAX_BYTES + 1).read_to_end(&mut bytes))
+        .map_err(unreadable)?;
+    if bytes.len() as u64 > ENV_FILE_MAX_BYTES {
+        return Err(unreadable(std::io::Error::other("too long for variables")));
+    }
+    Ok(environment::parse_file(&path.to_string_lossy(), &bytes)?)
 }
 
 /// Names shown; inside a scheduler's job there are dozens.

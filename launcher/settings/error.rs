@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use rlaunch_plan::allocation::AllocationError;
-use rlaunch_plan::environment::ExportError;
+use rlaunch_plan::environment::{EnvFileError, ExportError};
 use rlaunch_plan::hostfile::HostfileError;
 use rlaunch_plan::placement::{PlacementError, PolicyError};
 
@@ -24,6 +24,13 @@ pub enum SettingsError {
     Placement(#[from] PlacementError),
     #[error(transparent)]
     Policy(#[from] PolicyError),
+    #[error("--env-file {}: {error}", path.display())]
+    EnvFileUnreadable {
+        path: PathBuf,
+        error: std::io::Error,
+    },
+    #[error(transparent)]
+    EnvFile(#[from] EnvFileError),
     #[error(transparent)]
     Export(#[from] ExportError),
     /// Of a job of several programs: which one it is about.
@@ -58,6 +65,7 @@ impl SettingsError {
             Self::Value { option, .. } => Some(option),
             Self::HostfileUnreadable { .. } | Self::Hostfile(_) => Some("hostfile"),
             Self::Allocation(_) => Some("host"),
+            Self::EnvFileUnreadable { .. } | Self::EnvFile(_) => Some("env-file"),
             Self::Export(_) => Some("export"),
             Self::TooFewHosts { .. } => Some("nnodes"),
             _ => None,

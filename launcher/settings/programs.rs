@@ -1,7 +1,6 @@
 //! What the ranks run: the job's one program, or several.
 
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rlaunch_plan::environment::Overlay;
@@ -17,8 +16,6 @@ pub struct ProgramSettings {
     pub program: Program,
     /// The launcher's environment as its ranks get it.
     pub overlay: Overlay,
-    /// Names given by `-x`: they come before what a hostfile says of one host.
-    pub exported: Vec<Vec<u8>>,
     /// Absolute.
     pub directory: PathBuf,
     /// `--wdir`, which is made where it is absent; the launcher's own directory is not.
@@ -44,16 +41,9 @@ pub(super) fn program(
     Ok(ProgramSettings {
         program: Program::new(own.module.clone(), own.command.clone(), own.python.clone()),
         overlay,
-        exported: own.export.iter().map(|word| name(word)).collect(),
         directory: directory::directory(own.wdir.as_deref())?,
         create_directory: own.wdir.is_some(),
     })
-}
-
-/// Of `NAME` or `NAME=VALUE`.
-fn name(word: &OsStr) -> Vec<u8> {
-    let mut parts = word.as_bytes().split(|byte| *byte == b'=');
-    parts.next().unwrap_or_default().to_vec()
 }
 
 /// How many ranks and how they are dealt; `oversubscribe` is the job's.

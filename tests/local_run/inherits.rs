@@ -200,3 +200,63 @@ fn a_terminal_serves_a_rank_with_a_terminal() {
     assert_eq!(rest.replace('\r', ""), "abc\ngot abc\n");
     assert!(echoes());
 }
+
+/// `--env-file`, patterns and `-x`: what is nearer to the person who types wins, byte for byte.
+#[test]
+fn variables_come_from_a_file_and_by_patterns() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("train.env");
+    let text = b"A=file\nB='as it $is'\nexport C=\"two\\nlines\"\nBYTES=\xff\n";
+    std::fs::write(&file, text).unwrap();
+    let file = file.to_str().unwrap();
+    let run = |options: &[&str]| {
+        let mut command = rlaunch();
+        command
+            .env("NCCL_DEBUG", "INFO")
+            .env("OTHER_THING", "1")
+            .args(options);
+        finish(command.args([
+            "-np",
+            "1",
+            "sh",
+            "-c",
+            "printf %s \"$A|$B|$C|$NCCL_DEBUG|$OTHER_THING\"",
+        ]))
+    };
+    let options = [
+        "--env",
+        "none",
+        "-x",
+        "NCCL_*",
+        "-x",
+        "A=typed",
+        "--env-file",
+        file,
+    ];
+    let found = run(&options);
+    assert_eq!(
+        found.stdout, "typed|as it $is|two\nlines|INFO|",
+        "{}",
+        found.stderr
+    );
+    let found = run(&["--env", "none", "-x", "NOBODY_*"]);
+    assert!(
+        found
+            .stderr
+            .contains("-x NOBODY_*: there is no such variable here")
+    );
+    std::fs::write(directory.path().join("bad"), "MASTER_ADDR=1\nA B\n").unwrap();
+    let bad = directory.path().join("bad");
+    let found = run(&["--env-file", bad.to_str().unwrap()]);
+    assert_eq!(found.code, Some(2));
+    assert!(
+        found.stderr.contains("bad:1: MASTER_ADDR: rlaunch sets"),
+        "{}",
+        found.stderr
+    );
+    assert!(
+        found.stderr.contains("bad:2: A B: `A B` is no name"),
+        "{}",
+        found.stderr
+    );
+}

@@ -63,7 +63,7 @@ pub struct Options {
 }
 
 /// Options that each of several programs (`a : b`) has for itself; all others are the job's.
-pub(super) const OF_A_PROGRAM: [&str; 12] = [
+pub(super) const OF_A_PROGRAM: [&str; 13] = [
     "np",
     "hostfile",
     "host",
@@ -74,6 +74,7 @@ pub(super) const OF_A_PROGRAM: [&str; 12] = [
     "python",
     "wdir",
     "export",
+    "env_file",
     "env",
     "command",
 ];

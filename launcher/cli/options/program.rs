@@ -17,10 +17,13 @@ pub struct ProgramOptions {
     /// Directory in which ranks start, on every host [default: this one]
     #[arg(long, value_name = "DIR", aliases = ["wd", "cwd", "chdir", "workdir"])]
     pub wdir: Option<PathBuf>,
-    /// Pass a variable: NAME from here, or NAME=VALUE; may be repeated
+    /// Pass a variable: NAME from here, or NAME=VALUE, or all that fit 'NCCL_*'; may be repeated
     #[arg(short = 'x', long = "export", value_name = "NAME[=VALUE]",
           action = ArgAction::Append)]
     pub export: Vec<OsString>,
+    /// Pass the variables of this file, NAME=VALUE a line; -x comes before it; may be repeated
+    #[arg(long, value_name = "FILE", action = ArgAction::Append)]
+    pub env_file: Vec<PathBuf>,
     /// Pass this environment (`all`) or only -x and what the job needs (`none`)
     #[arg(long, value_name = "WHICH")]
     pub env: Option<Inherit>,

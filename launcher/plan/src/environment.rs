@@ -5,13 +5,16 @@
 //! win. Everything travels as bytes, never through a shell.
 
 mod export;
+mod file;
 mod host;
 mod mask;
 mod names;
 mod overlay;
+mod pattern;
 mod rank;
 
 pub use export::{Export, ExportError};
+pub use file::{EnvFileError, parse_file};
 pub use host::{host_variables, is_rdma_device};
 pub use mask::{MASK, display_value, is_secret};
 pub use overlay::{DropReason, Dropped, EnvironmentPolicy, Overlay, overlay};

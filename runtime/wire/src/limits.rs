@@ -45,5 +45,7 @@ pub const CARD_MAX_BYTES: usize = 4096;
 pub const WORLD_MAX: u32 = 65_536;
 /// A hostfile; more is surely the wrong file.
 pub const HOSTFILE_MAX_BYTES: u64 = 16 << 20;
+/// A file of variables: more than all environments of a machine together.
+pub const ENV_FILE_MAX_BYTES: u64 = 16 << 20;
 /// GPUs or interfaces that a hostfile may list for one host; MIG makes up to 7 of one GPU.
 pub const HOST_DEVICES_MAX: usize = 128;

@@ -1,4 +1,4 @@
-//! `-x NAME` and `-x NAME=VALUE`.
+//! `-x NAME`, `-x NAME=VALUE` and `-x 'NAMES_*'`.
 
 use rlaunch_wire::owner::is_set_for_each_rank;
 use thiserror::Error;
@@ -7,6 +7,7 @@ use crate::text::show;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Export {
+    /// Without a value it may be a pattern.
     pub name: Vec<u8>,
     /// Absent: the launcher's own value.
     pub value: Option<Vec<u8>>,
@@ -17,6 +18,8 @@ pub struct Export {
 pub enum ExportError {
     #[error("-x {word}: a name is missing\nhint: -x NAME or -x NAME=VALUE")]
     NoName { word: String },
+    #[error("-x {word}: a pattern can't have a value\nhint: one name, or no value")]
+    Pattern { word: String },
     #[error("-x {word}: one variable at a time\nhint: {hint}")]
     Several { word: String, hint: String },
     #[error("-x {word}: `{name}` is no name of a variable\nhint: letters, digits and _")]
@@ -28,16 +31,22 @@ pub enum ExportError {
 impl Export {
     /// Parses what stands behind one `-x`.
     pub fn parse(word: &[u8]) -> Result<Self, ExportError> {
-        let (name, value) = match word.iter().position(|&byte| byte == b'=') {
-            Some(at) => (&word[..at], Some(word[at + 1..].to_vec())),
-            None => (word, None),
+        match word.iter().position(|&byte| byte == b'=') {
+            Some(at) => Self::new(&word[..at], Some(word[at + 1..].to_vec())),
+            None => Self::new(word, None),
+        }
+    }
+
+    pub(super) fn new(name: &[u8], value: Option<Vec<u8>>) -> Result<Self, ExportError> {
+        let shown = || {
+            let equals = if value.is_some() { "=" } else { "" };
+            show(&(String::from_utf8_lossy(name) + equals))
         };
-        let shown = || show(&String::from_utf8_lossy(word));
         if name.is_empty() {
             return Err(ExportError::NoName { word: shown() });
         }
         if name.contains(&b',') {
-            let text = String::from_utf8_lossy(word);
+            let text = String::from_utf8_lossy(name);
             let each = text.split(',').map(|part| format!("-x {}", part.trim()));
             let hint = show(&each.collect::<Vec<_>>().join(" "));
             return Err(ExportError::Several {
@@ -45,14 +54,15 @@ impl Export {
                 hint,
             });
         }
+        if is_pattern(name) && value.is_some() {
+            return Err(ExportError::Pattern { word: shown() });
+        }
         // Shell functions travel as BASH_FUNC_name%%; beyond those, names as every shell knows.
-        let plain = |&byte: &u8| byte.is_ascii_alphanumeric() || b"_%()-.".contains(&byte);
+        let plain = |&byte: &u8| byte.is_ascii_alphanumeric() || b"_%()-.*?".contains(&byte);
         if name[0].is_ascii_digit() || !name.iter().all(plain) {
             let name = show(&String::from_utf8_lossy(name));
-            return Err(ExportError::BadName {
-                word: shown(),
-                name,
-            });
+            let word = shown().trim_end_matches('=').to_owned();
+            return Err(ExportError::BadName { word, name });
         }
         if is_set_for_each_rank(name) {
             let hint = match name {
@@ -72,6 +82,15 @@ impl Export {
             value,
         })
     }
+
+    /// Whether it stands for all names that fit.
+    pub fn is_pattern(&self) -> bool {
+        is_pattern(&self.name)
+    }
+}
+
+fn is_pattern(name: &[u8]) -> bool {
+    name.contains(&b'*') || name.contains(&b'?')
 }
 
 #[cfg(test)]
@@ -89,13 +108,14 @@ mod tests {
         assert_eq!(export.value.unwrap(), b"b=c,\n\xff");
         assert_eq!(Export::parse(b"A=").unwrap().value.unwrap(), b"");
         assert!(Export::parse(b"BASH_FUNC_module%%").is_ok());
+        assert!(Export::parse(b"NCCL_*").unwrap().is_pattern());
     }
 
     #[test]
     fn what_is_no_name_is_refused() {
         let error = Export::parse(b"A,B").unwrap_err().to_string();
         assert_eq!(error, "-x A,B: one variable at a time\nhint: -x A -x B");
-        for word in [&b""[..], b"=x", b"1A", b"A B=1", b"\xff"] {
+        for word in [&b""[..], b"=x", b"1A", b"A B=1", b"\xff", b"A*=1"] {
             assert!(Export::parse(word).is_err(), "{word:?}");
         }
     }

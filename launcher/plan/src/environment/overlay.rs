@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rlaunch_wire::environment::TORCH_NCCL_ASYNC_ERROR_HANDLING;
 
-use super::{Export, Variable, names};
+use super::{Export, Variable, names, pattern};
 
 /// `--env`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub struct Overlay {
     pub clear: bool,
     /// `-x NAME` of variables that the launcher does not have.
     pub missing: Vec<String>,
+    /// The names that `-x` chose: they come before what a hostfile says of one host.
+    pub exported: Vec<Vec<u8>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +62,8 @@ const DEFAULTS: [(&[u8], &[u8]); 2] = [
 
 /// What the hosts get of `launcher`, the launcher's own environment.
 ///
-/// `-x` wins over everything here, the last of several `-x` of a name over the others. Beside
+/// `-x` wins over everything here, the last of several `-x` of a name over the others. A pattern
+/// chooses among the variables that would go anyway, were it not for `--env none`. Beside
 /// what the user has, `PYTHONUNBUFFERED=1` and `TORCH_NCCL_ASYNC_ERROR_HANDLING=1` are set,
 /// unless the user set them to anything.
 pub fn overlay(launcher: &[Variable], policy: EnvironmentPolicy, exports: &[Export]) -> Overlay {
@@ -68,6 +71,7 @@ pub fn overlay(launcher: &[Variable], policy: EnvironmentPolicy, exports: &[Expo
         clear: policy == EnvironmentPolicy::None,
         ..Overlay::default()
     };
+    let exports = &expand(launcher, exports, &mut overlay.missing);
     let mut chosen = BTreeMap::new();
     for (name, value) in launcher {
         let exported = exports.iter().any(|export| export.name == *name);
@@ -101,12 +105,36 @@ pub fn overlay(launcher: &[Variable], policy: EnvironmentPolicy, exports: &[Expo
                 .push(String::from_utf8_lossy(&export.name).into_owned()),
         }
     }
+    overlay.exported = exports.iter().map(|export| export.name.clone()).collect();
     for (name, value) in DEFAULTS {
         if !chosen.contains_key(name) {
             put(&mut overlay.variables, &mut chosen, name, value);
         }
     }
     overlay
+}
+
+/// In place of each pattern the names that fit it.
+fn expand(launcher: &[Variable], exports: &[Export], missing: &mut Vec<String>) -> Vec<Export> {
+    let mut expanded = Vec::with_capacity(exports.len());
+    for export in exports {
+        if !export.is_pattern() {
+            expanded.push(export.clone());
+            continue;
+        }
+        let names = launcher.iter().map(|(name, _)| name).filter(|name| {
+            is_name(name) && pattern::fits(&export.name, name) && names::drop_reason(name).is_none()
+        });
+        let before = expanded.len();
+        expanded.extend(names.map(|name| Export {
+            name: name.clone(),
+            value: None,
+        }));
+        if expanded.len() == before {
+            missing.push(String::from_utf8_lossy(&export.name).into_owned());
+        }
+    }
+    expanded
 }
 
 /// What an environment can carry: `execve` ends a string at NUL, and a name at `=`.

@@ -19,6 +19,29 @@ fn find<'a>(overlay: &'a Overlay, name: &str) -> Option<&'a [u8]> {
     value
 }
 
+/// A pattern must not bring what belongs to one machine or task.
+#[test]
+fn patterns_choose_among_what_may_go() {
+    let launcher = variables(&[
+        ("NCCL_DEBUG", "INFO"),
+        ("NCCL_IB_HCA", "x"),
+        ("CUDA_VISIBLE_DEVICES", "0"),
+        ("SLURM_PROCID", "3"),
+        ("OTHER", "1"),
+    ]);
+    let exports = ["NCCL_*", "CUDA_*", "SLURM_PROC?D", "NCCL_DEBUG=WARN"];
+    let exports = exports.map(|word| Export::parse(word.as_bytes()).unwrap());
+    let none = overlay(&launcher, EnvironmentPolicy::None, &exports);
+    assert_eq!(find(&none, "NCCL_DEBUG"), Some(&b"WARN"[..]));
+    assert_eq!(find(&none, "NCCL_IB_HCA"), Some(&b"x"[..]));
+    for name in ["CUDA_VISIBLE_DEVICES", "SLURM_PROCID", "OTHER"] {
+        assert_eq!(find(&none, name), None, "{name}");
+    }
+    assert_eq!(none.missing, ["CUDA_*", "SLURM_PROC?D"]);
+    let portable = overlay(&launcher, EnvironmentPolicy::Portable, &exports);
+    assert_eq!(find(&portable, "OTHER"), Some(&b"1"[..]));
+}
+
 #[test]
 fn what_belongs_to_this_machine_stays_here() {
     let launcher = variables(&[

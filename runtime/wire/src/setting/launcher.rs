@@ -1,11 +1,12 @@
 //! Variables of the launcher, made by `cargo x gen` from its options.
 
-pub const LAUNCHER: [&str; 38] = [
+pub const LAUNCHER: [&str; 39] = [
     "RLAUNCH_AGENT_PATH",
     "RLAUNCH_BIND_TO",
     "RLAUNCH_CONFIG",
     "RLAUNCH_CORES_PER_RANK",
     "RLAUNCH_ENV",
+    "RLAUNCH_ENV_FILE",
     "RLAUNCH_EXPORT",
     "RLAUNCH_HOST",
     "RLAUNCH_HOSTFILE",
