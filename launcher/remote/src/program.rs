@@ -139,7 +139,8 @@ fn arguments(target: &HostTarget, options: &RemoteOptions, is_ssh: bool) -> Vec<
         let seconds = options.connect_timeout.as_secs().max(1);
         arguments.extend(["-T", "-x", "-e", "none"].map(String::from));
         let mut settings = vec![
-            // Only for passphrases, which it is given.
+            // Only for passphrases, which it is given, whatever the configuration says.
+            "BatchMode=no".to_owned(),
             "PasswordAuthentication=no".to_owned(),
             "KbdInteractiveAuthentication=no".to_owned(),
             "NumberOfPasswordPrompts=1".to_owned(),

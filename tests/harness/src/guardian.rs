@@ -41,7 +41,7 @@ impl Guardian {
     /// Returns when all namespaces stand; no host runs yet.
     pub(crate) fn start(plans: Vec<HostPlan>) -> Result<Self, HarnessError> {
         let hosts = plans.len();
-        assert!(hosts < HOSTS_MAX, "options were checked");
+        assert!(hosts <= HOSTS_MAX, "options were checked");
         let (ours, theirs) = socketpair(
             AddressFamily::Unix,
             SockType::SeqPacket,

@@ -5,6 +5,8 @@
 //! POSIX shell, with the `-O` and `-nt` that all have, and the tools that every system has: `uname id
 //! ls tail head mkdir mv rm chmod touch dd`; `gzip`, `sha256sum`, `find` are used if they are there.
 //!
+//! A start-up file may have left no PATH to find them by; the agent gets the one that it left.
+//!
 //! What it does, in this order:
 //! 1. runs `~/.cache/rlaunch/BUILD/rlaunch`, else the same in `/tmp/rlaunch-UID` or
 //!    `/var/tmp/rlaunch-UID`, if folder and file are this user's and nobody touched the file since it
@@ -89,7 +91,7 @@ const SCRIPT: [&str; 36] = [
     r#"_f=""; for _n in CACHED; do _d="${_n%/*}"; if [ -O "${_d%/*}" ] && [ -O "$_d" ]"#,
     r#"&& [ -O "$_n" ] && [ -x "$_n" ] && [ "$_d/ok" -nt "$_n" ]; then _f="$_n"; break; fi;"#,
     r#"done 2>/dev/null; if [ -n "$_f" ]; then exec "$_f" agent --build "${_d##*/}"; fi;"#,
-    r#"_a=$(umask); _m=$(uname -m); _u=$(id -u); _c="";"#,
+    r#"_q="$PATH"; PATH="$PATH:/usr/bin:/bin"; _a=$(umask); _m=$(uname -m); _u=$(id -u); _c="";"#,
     r#"case "$HOME" in /?*) _c="$HOME/.cache/rlaunch";; esac; _r="";"#,
     r#"_t="TEMPORARY/rlaunch-$_u"; _v="LASTING/rlaunch-$_u";"#,
     r#"case "$_m" in CASES"#,
@@ -112,7 +114,7 @@ const SCRIPT: [&str; 36] = [
     r#"|| { rm -f "$_n"; rmdir "$_d"; _r="$_r; $1: ${_y##*: }"; false; }; };"#,
     r#"{ if [ -n "$_o" ] && [ -x "$_o" ] && same "$_o"; then _f="$_o";"#,
     r#"else try "$_c" || try "$_t" || try "$_v" || _f=""; fi; } 2>/dev/null;"#,
-    r#"if [ -n "$_f" ]; then exec "$_f" agent --build "$_b"; fi;"#,
+    r#"if [ -n "$_f" ]; then PATH="$_q"; exec "$_f" agent --build "$_b"; fi;"#,
     r#"umask 077; { room "$_c" || room "$_t" || room "$_v"; } 2>/dev/null ||"#,
     r#"{ printf "\nREFUSAL folder %s\n" "${_r#; }"; exit 1; };"#,
     r#"if command -v gzip >/dev/null 2>&1; then _w=gzip; _z="gzip -dc"; else _w=raw; _z=cat; fi;"#,
@@ -124,6 +126,6 @@ const SCRIPT: [&str; 36] = [
     r#"&& mv -f "$_n" "$_d/rlaunch"; then { touch -t 200001010000 "$_d/rlaunch"; : >"$_d/ok"; _p="${_d%/*}";"#,
     r#"ls -1t "$_p"/*/ok | tail -n +DROPPED | while read -r _l; do rm -rf "${_l%/ok}";"#,
     r#"done; find "$_p" -name ".new.*" -mtime +0 -exec rm -f {} +; } </dev/null >/dev/null 2>&1;"#,
-    r#"umask "$_a"; exec "$_d/rlaunch" agent --build "$_b"; else rm -f "$_n";"#,
+    r#"umask "$_a"; PATH="$_q"; exec "$_d/rlaunch" agent --build "$_b"; else rm -f "$_n";"#,
     r#"printf "\nREFUSAL push %s\n" "$_k of $_s bytes arrived, or they differ"; exit 1; fi"#,
 ];

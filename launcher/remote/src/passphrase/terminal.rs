@@ -27,9 +27,10 @@ pub(super) fn ask(prompt: &str) -> io::Result<String> {
     if foreground != nix::unistd::getpgrp() {
         return Err(io::Error::other("the launcher runs in the background"));
     }
-    (&terminal).write_all(prompt.as_bytes())?;
     let answer = {
+        // First: who types as soon as the question is there must not be seen.
         let _unseen = Unseen::begin(&terminal)?;
+        (&terminal).write_all(prompt.as_bytes())?;
         read_answer(&mut &terminal)
     };
     (&terminal).write_all(b"\n")?;

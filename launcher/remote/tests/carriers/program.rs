@@ -266,7 +266,7 @@ async fn ssh_is_asked_once_for_hosts_that_are_alike() {
         match user {
             // Known by its address alone.
             None => says(&error.unwrap_err(), &["localhost", "not known"]),
-            Some(_) => says(&error.unwrap_err(), &["refused for nobody"]),
+            Some(_) => says(&error.unwrap_err(), &["nobody@127.0.0.1"]),
         }
     }
 }
