@@ -17,6 +17,9 @@ mod connect;
 mod diagnostics;
 mod error;
 mod executable;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod garbage;
 mod local;
 mod passphrase;
 mod pattern;

@@ -36,8 +36,10 @@ pub fn run(only: Option<&str>) -> Result<(), String> {
     match nightly() {
         Ok(()) => {
             report.part("fuzz, build", fuzz::build);
-            for target in fuzz::TARGETS {
-                report.part(&format!("fuzz {target}"), || fuzz::run(target));
+            for fuzz in &fuzz::ALL {
+                for target in fuzz.targets {
+                    report.part(&format!("fuzz {target}"), || fuzz.run(target));
+                }
             }
             for package in ["rlaunch-wire", "rlaunch-device"] {
                 report.part(&format!("miri {package}"), || miri(package));

@@ -249,6 +249,16 @@ fn scan(bytes: &[u8]) -> Option<(Heard, usize)> {
     None
 }
 
+#[cfg(any(test, fuzzing))]
+pub(super) fn take_garbage(bytes: &[u8]) {
+    if let Some((_, end)) = scan(bytes) {
+        assert_eq!(bytes[end - 1], b'\n');
+        assert!(bytes[..end].windows(9).any(|window| window == b"@rlaunch-"));
+        // What is behind it changes nothing.
+        assert_eq!(scan(&bytes[..end]), scan(bytes));
+    }
+}
+
 fn parse(line: &str) -> Option<Heard> {
     let (word, rest) = line.trim_end().split_once(' ')?;
     let halves = || rest.split_once(' ').unwrap_or((rest, ""));

@@ -76,6 +76,12 @@ pub(crate) async fn start(
     }
 }
 
+/// Whatever a host prints: at most one line of it is ours, and it ends where a line ends.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn take_garbage(bytes: &[u8]) {
+    greeting::take_garbage(bytes);
+}
+
 /// At most one push; a host that asks twice is broken.
 async fn talk(listener: &mut Listener, agents: &Agents) -> Result<String, ReachCause> {
     let mut heard = listener.hear().await?;

@@ -56,6 +56,13 @@ impl Classes {
         Some(classes)
     }
 
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn of_text(text: &str, home: &Path) -> Option<Self> {
+        let mut classes = Self::default();
+        classes.add_text(text, home, 0)?;
+        Some(classes)
+    }
+
     pub(super) fn class(&self, host: &str) -> Class {
         let mut class = Class {
             matched: Vec::new(),
@@ -185,9 +192,7 @@ mod tests {
     use super::*;
 
     fn classes(text: &str) -> Option<Classes> {
-        let mut classes = Classes::default();
-        classes.add_text(text, Path::new("/nonexistent"), 0)?;
-        Some(classes)
+        Classes::of_text(text, Path::new("/nonexistent"))
     }
 
     #[test]

@@ -118,6 +118,7 @@ impl Settings {
         let yes = |key: &str| matches!(one(key), Some("yes" | "true"));
         let hostname = one("hostname").unwrap_or(&target.name).to_owned();
         let port = one("port").and_then(|port| port.parse().ok());
+        let port = port.filter(|port| *port > 0);
         let user = target
             .user
             .as_deref()
@@ -280,6 +281,32 @@ impl Paths<'_> {
             "its ssh configuration names the path {}",
             path.replace('\0', "")
         ))
+    }
+}
+
+/// Whatever ssh or its files say: a host has a name and a port, and its class is its own doing.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn take_garbage(text: &str) {
+    let me = Whoami {
+        name: "alice".into(),
+        home: "/nonexistent".into(),
+    };
+    let target = HostTarget::new("gpu1");
+    let settings = Settings::from_lines(&target, &query::parse(text), &me);
+    assert!(!settings.hostname.is_empty() && !settings.user.is_empty() && settings.port > 0);
+    assert_eq!(
+        settings,
+        Settings::from_lines(&target, &query::parse(text), &me)
+    );
+    let given = HostTarget {
+        user: Some("bob".into()),
+        port: Some(7),
+        ..target
+    };
+    let settings = Settings::from_lines(&given, &query::parse(text), &me);
+    assert_eq!((settings.user.as_str(), settings.port), ("bob", 7));
+    if let Some(classes) = classes::Classes::of_text(text, &me.home) {
+        assert_eq!(classes.class("gpu1"), classes.class("gpu1"));
     }
 }
 

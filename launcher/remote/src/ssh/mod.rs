@@ -34,6 +34,24 @@ use crate::target::HostTarget;
 
 pub(crate) use unlock::opens;
 
+/// Whatever stands in a known_hosts file: a key is known only by its own line.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn take_garbage_hosts(text: &str) {
+    known_hosts::take_garbage(text);
+}
+
+/// Whatever stands in a key file, its public part or its certificate.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn take_garbage_key(text: &str) {
+    let file = keyfile::parse(text);
+    let _ = file.in_hardware();
+    if let Some(blob) = keyfile::parse_public(text) {
+        let certificate = certificate::parse(&blob);
+        let now = std::time::SystemTime::now();
+        let _ = certificate.map(|certificate| certificate.trouble("alice", now));
+    }
+}
+
 /// What the thread needs to know.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
