@@ -229,7 +229,11 @@ impl Lines {
         }
     }
 
-    fn show(&mut self, source: Source, data: &[u8], host_time_us: i64) {
+    fn show(&mut self, source: Source, mut data: &[u8], host_time_us: i64) {
+        if data.first() == Some(&b'\n') && self.broken.remove(&source) {
+            // The newline that its line was closed with was this one.
+            data = &data[1..];
+        }
         if data.is_empty() {
             return;
         }

@@ -77,6 +77,22 @@ fn an_open_line_is_closed_for_others() {
     );
 }
 
+/// A line that was closed for others has its newline already.
+#[test]
+fn an_empty_rest_is_no_line() {
+    let chunks = [
+        (0, "100%", 0),
+        (1, "x\n", 500),
+        (0, "\n", 600),
+        (0, "y\n", 700),
+    ];
+    assert_eq!(shown(PLAIN, &chunks), "100%\nx\ny\n");
+    assert_eq!(
+        shown(TAG, &chunks),
+        "[0]<stdout>: 100%\n[1]<stdout>: x\n[0]<stdout>: y\n"
+    );
+}
+
 /// A progress bar of the only rank that prints comes through byte for byte, and live.
 #[test]
 fn progress_bars_are_live() {
