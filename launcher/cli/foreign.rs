@@ -15,6 +15,8 @@ pub(super) enum Meaning {
     ExportPair,
     /// `WORD A,B,C`, as `-x A -x B -x C`.
     ExportList,
+    /// Open MPI 5's `--output KEY,KEY`.
+    OutputKeys,
     /// As another option with this value.
     As(&'static str, &'static str),
     /// Refused, since a job without it would be another job.
@@ -90,6 +92,7 @@ const WORDS: &[Word] = &[
         Meaning::Noted("rlaunch needs no installation on the hosts"),
     ),
     word("noprefix", 0, Meaning::Silent),
+    word("output", 1, Meaning::OutputKeys),
     // Hydra, Intel MPI
     word("genv", 2, Meaning::ExportPair),
     word("genvlist", 1, Meaning::ExportList),

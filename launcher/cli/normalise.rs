@@ -200,8 +200,29 @@ impl Scan {
                     self.push("export", OsStr::from_bytes(name));
                 }
             }
+            Meaning::OutputKeys => return self.output_keys(&values[0]),
             Meaning::As(long, "") => self.words.push(format!("--{long}").into()),
             Meaning::As(long, value) => self.push(long, OsStr::new(value)),
+        }
+        Ok(())
+    }
+
+    /// Each key of Open MPI's `--output tag,timestamp,merge,dir=DIR` as the option that does it.
+    fn output_keys(&mut self, keys: &OsStr) -> Result<(), CliError> {
+        for key in keys.as_bytes().split(|&byte| byte == b',') {
+            match key {
+                b"tag" | b"rank" | b"tag-detailed" => self.words.push("--tag-output".into()),
+                b"timestamp" => self.words.push("--timestamp".into()),
+                b"merge" => self.words.push("--merge-stderr".into()),
+                _ => {
+                    let directory = key.strip_prefix(b"dir=");
+                    let directory = directory.ok_or_else(|| CliError::Refused {
+                        option: format!("--output {}", String::from_utf8_lossy(key)),
+                        why: "known are tag, rank, timestamp, merge and dir=DIR",
+                    })?;
+                    self.push("output-dir", OsStr::from_bytes(directory));
+                }
+            }
         }
         Ok(())
     }

@@ -130,6 +130,10 @@ fn foreign_words_take_their_values_and_are_noted() {
         normalised("--map-by=ppr:2:node -bynode --np 4 true").0,
         "--map-by=ppr:2:node --map-by=node --np=4 -- true"
     );
+    assert_eq!(
+        normalised("--output tag,timestamp,merge,dir=/a/b -np 4 true").0,
+        "--tag-output --timestamp --merge-stderr --output-dir=/a/b --np=4 -- true"
+    );
 }
 
 /// Arguments that are not UTF-8, empty or hold newlines come out as they went in.
@@ -201,6 +205,10 @@ fn mistakes_say_what_and_what_to_try() {
         (
             "--zzzzzz true",
             "unknown option --zzzzzz; `rlaunch --help` lists all",
+        ),
+        (
+            "--output xml true",
+            "--output xml: known are tag, rank, timestamp, merge and dir=DIR",
         ),
         ("-np", "-np needs a value"),
         ("--mca btl", "--mca needs a value"),
