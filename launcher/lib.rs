@@ -15,6 +15,7 @@ pub mod knobs;
 mod number;
 pub mod output;
 pub mod program;
+pub mod reap;
 pub mod settings;
 mod talk;
 
@@ -41,6 +42,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             notes.extend(more);
             (options, notes)
         }
+        Ok(Request::Reap {
+            options,
+            notes: more,
+        }) => {
+            notes.extend(more);
+            return reap(*options, &notes, start);
+        }
         Ok(Request::Show(text)) => {
             // A reader that has seen enough is no failure.
             std::io::stdout().write_all(text.as_bytes()).ok();
@@ -55,6 +63,21 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Err(error) => return refuse(&error),
     };
     drive::run(settings, start).unwrap_or_else(|error| {
+        talk::say(&error.to_string());
+        error.exit_code()
+    })
+}
+
+fn reap(options: cli::ReapOptions, notes: &[String], start: Instant) -> u8 {
+    talk::start_tracing(options.verbose, start);
+    for note in notes {
+        talk::note(note);
+    }
+    let settings = match settings::resolve_reap(options) {
+        Ok(settings) => settings,
+        Err(error) => return refuse(&error.to_string()),
+    };
+    reap::run(&settings).unwrap_or_else(|error| {
         talk::say(&error.to_string());
         error.exit_code()
     })

@@ -10,6 +10,19 @@ const OF_EACH: [&str; 5] = ["env", "env-file", "export", "python", "wdir"];
 /// Options of any program that speak for the whole job.
 const OF_ALL: [&str; 2] = ["--host", "--hostfile"];
 
+/// What `rlaunch reap` takes: which hosts, and how they are reached.
+const OF_REAP: [&str; 9] = [
+    "agent",
+    "host",
+    "hostfile",
+    "identity",
+    "scheduler",
+    "ssh-accept-new",
+    "ssh-always",
+    "ssh-port",
+    "ssh-program",
+];
+
 /// Whether the words ask for help or the version, which needs no settings, and must not fail for them.
 pub(super) fn only_shows(programs: &[Vec<OsString>]) -> bool {
     let mut options = programs.iter().flat_map(|words| options(words));
@@ -35,6 +48,17 @@ pub(super) fn put_in_front(layers: &Layers, programs: &mut [Vec<OsString>]) -> O
         words.splice(0..0, defaults);
     }
     origins
+}
+
+/// As [`put_in_front`], for the words of `rlaunch reap`.
+pub(super) fn put_in_front_of_reap(
+    layers: &Layers,
+    words: &mut Vec<OsString>,
+    origins: &mut Origins,
+) {
+    let typed: Vec<OsString> = options(words).cloned().collect();
+    let defaults = layers.words(&typed, |name| OF_REAP.contains(&name), origins);
+    words.splice(0..0, defaults);
 }
 
 /// Those in front of the program.

@@ -7,6 +7,7 @@ mod foreign;
 mod manual;
 mod normalise;
 mod options;
+mod reap;
 #[cfg(test)]
 mod tests;
 
@@ -20,8 +21,9 @@ use crate::knobs::{Format, KnobError, Layers, Origins};
 use options::OF_A_PROGRAM;
 pub use options::{
     AfterFailure, HostOptions, Inherit, LimitOptions, LookOptions, Options, OutputOptions,
-    PlaceOptions, ProgramOptions, ReachOptions, RendezvousOptions,
+    PlaceOptions, ProgramOptions, ReachOptions, RendezvousOptions, Scheduler,
 };
+pub use reap::ReapOptions;
 
 /// What the words ask for.
 #[derive(Debug)]
@@ -29,6 +31,11 @@ pub enum Request {
     /// Run a job. `notes` are words that were accepted but are not followed.
     Job {
         options: Box<Options>,
+        notes: Vec<String>,
+    },
+    /// Look for what jobs have left on hosts.
+    Reap {
+        options: Box<ReapOptions>,
         notes: Vec<String>,
     },
     /// Print this on stdout (`--help`, `--version`, `man`).
@@ -75,7 +82,7 @@ pub enum CliError {
 }
 
 /// First words kept for parts of rlaunch; only as the very first argument.
-const RESERVED: [&str; 6] = ["doctor", "topo", "status", "top", "reap", "plan"];
+const RESERVED: [&str; 5] = ["doctor", "topo", "status", "top", "plan"];
 
 /// `arguments` are those after the executable's name; `defaults` tells what stands in files and
 /// variables, and is not asked where nothing is run.
@@ -92,6 +99,9 @@ pub fn parse(
     }
     if let Some(request) = manual::request(&arguments) {
         return request;
+    }
+    if first == Some("reap") {
+        return reap::parse(arguments.into_iter().skip(1), defaults);
     }
     let mut command = Options::command();
     let mut normalised = normalise::normalise(&command, arguments)?;

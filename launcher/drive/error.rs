@@ -54,6 +54,13 @@ pub enum DriveError {
         interface: String,
         there: String,
     },
+    #[error("--preload {path}: {error}")]
+    PreloadRead { path: String, error: std::io::Error },
+    #[error(
+        "--preload replaces nothing that differs:\n{0}\n\
+         hint: remove it there, or --preload-replace"
+    )]
+    PreloadDiffers(String),
     #[error("{0}")]
     NoMaster(String),
     #[error("the Python module in {path} cannot be packed: {error}")]

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use rlaunch_control::v1;
-use rlaunch_plan::environment::{self, Variable};
+use rlaunch_plan::environment::Variable;
 use rlaunch_wire::limits::OUTPUT_CREDIT_BYTES;
 
 use super::Plan;
@@ -101,13 +101,7 @@ pub(super) fn milliseconds(duration: Duration) -> u32 {
 
 fn rank_spec(settings: &Settings, plan: &Plan, rank: u32) -> v1::RankSpec {
     let master = plan.master.as_ref().expect("chosen before the launch");
-    let variables = environment::rank_variables(
-        &plan.placement,
-        rank,
-        master,
-        &plan.identity.id,
-        plan.restarts,
-    );
+    let variables = plan.rank_variables(rank, master);
     let place = plan.placement.ranks[rank as usize];
     v1::RankSpec {
         rank,

@@ -19,6 +19,7 @@ mod identity;
 mod launch;
 mod links;
 mod master;
+mod preload;
 mod print;
 mod progress;
 mod reach;
@@ -39,8 +40,9 @@ use std::time::Instant;
 
 use rlaunch_plan::Placement;
 use rlaunch_plan::allocation::Allocation;
-use rlaunch_plan::environment::{Master, Restarts};
+use rlaunch_plan::environment::{self, Master, Restarts};
 use rlaunch_plan::placement::place;
+use rlaunch_plan::slurm::Step;
 use tracing::info;
 
 use crate::settings::Settings;
@@ -63,6 +65,42 @@ struct Plan {
     cores: bind::Cores,
     master: Option<Master>,
     restarts: Restarts,
+    /// What ranks read of their scheduler's job.
+    step: Option<Step>,
+}
+
+impl Plan {
+    fn new(
+        settings: &Settings,
+        identity: JobIdentity,
+        allocation: Allocation,
+        placement: Placement,
+        cores: bind::Cores,
+        restarts: Restarts,
+    ) -> Self {
+        let step = settings.slurm.as_ref();
+        let step = step.map(|job| Step::new(job, &allocation, &placement));
+        Self {
+            identity,
+            allocation,
+            placement,
+            cores,
+            master: None,
+            restarts,
+            step,
+        }
+    }
+
+    /// What rank `rank` is told about itself, over everything inherited. `open` stands for a master
+    /// that is not chosen yet.
+    fn rank_variables(&self, rank: u32, open: &Master) -> Vec<(String, String)> {
+        let master = self.master.as_ref().unwrap_or(open);
+        let id = &self.identity.id;
+        let own = environment::rank_variables(&self.placement, rank, master, id, self.restarts);
+        let step = self.step.iter();
+        let step = step.flat_map(|step| step.variables(&self.placement, rank));
+        own.into_iter().chain(step).collect()
+    }
 }
 
 /// Runs the job. `Ok` is its exit code, the verdict having been printed.
@@ -123,14 +161,9 @@ async fn prepare(
     // Which cores are free the hosts alone know.
     let shows_early = settings.dry_run && settings.binding.wish.is_none();
     if let Some(placement) = early.as_ref().filter(|_| shows_early) {
-        let plan = Plan {
-            identity,
-            allocation,
-            cores: bind::unbound(placement),
-            placement: placement.clone(),
-            master: None,
-            restarts,
-        };
+        let cores = bind::unbound(placement);
+        let placement = placement.clone();
+        let plan = Plan::new(settings, identity, allocation, placement, cores, restarts);
         return show::dry_run(settings, &plan).map(Prepared::Shown);
     }
     let wanted: Vec<usize> = match &early {
@@ -153,15 +186,15 @@ async fn prepare(
         "placed"
     );
     let mut nodes = nodes(reached, &placement);
+    // Not again at a restart: what the ranks changed meanwhile is theirs.
+    if !settings.dry_run && restarts.count == 0 && !settings.preload.paths.is_empty() {
+        let names: Vec<String> = nodes.iter().map(|node| node.name.clone()).collect();
+        progress.begin("ready with the files of --preload", names);
+        preload::preload(settings, &allocation, &mut nodes).await?;
+    }
     check::hosts(settings, &allocation, &placement, &nodes)?;
-    let mut plan = Plan {
-        identity,
-        cores: bind::choose(settings, &allocation, &placement, &mut nodes).await?,
-        allocation,
-        placement,
-        master: None,
-        restarts,
-    };
+    let cores = bind::choose(settings, &allocation, &placement, &mut nodes).await?;
+    let mut plan = Plan::new(settings, identity, allocation, placement, cores, restarts);
     if settings.dry_run {
         return show::dry_run(settings, &plan).map(Prepared::Shown);
     }

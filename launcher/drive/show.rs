@@ -83,19 +83,11 @@ fn rank_shown(settings: &Settings, plan: &Plan, rank: u32) -> RankShown {
         address: LATER.to_owned(),
         port: 0,
     };
-    let master = plan.master.as_ref().unwrap_or(&open);
-    let variables = environment::rank_variables(
-        &plan.placement,
-        rank,
-        master,
-        &plan.identity.id,
-        plan.restarts,
-    );
     let place = plan.placement.ranks[rank as usize];
     let details = &plan.allocation.hosts[place.host].details;
     let start = Start::new(&settings.programs[place.program as usize], details);
     let mut environment: Shown = shown(&start.host_variables());
-    environment.extend(variables);
+    environment.extend(plan.rank_variables(rank, &open));
     if plan.master.is_none() {
         environment.insert("MASTER_PORT".to_owned(), LATER.to_owned());
     }

@@ -15,6 +15,12 @@ pub enum Origin {
     Variable(String),
 }
 
+impl Origin {
+    pub(crate) fn is_file(&self) -> bool {
+        matches!(self, Self::File(_))
+    }
+}
+
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (Self::File(text) | Self::Variable(text)) = self;

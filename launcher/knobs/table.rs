@@ -49,7 +49,13 @@ pub(super) const NEVER: [&str; 6] = [
 ];
 
 /// What a project that one only looks into must not choose.
-const OWN_ONLY: [&str; 4] = ["agent", "identity", "ssh-accept-new", "ssh-program"];
+const OWN_ONLY: [&str; 5] = [
+    "agent",
+    "identity",
+    "preload-replace",
+    "ssh-accept-new",
+    "ssh-program",
+];
 
 /// Names that mean something else to the runtime: `RLAUNCH_TIMEOUT` is a call's.
 const VARIABLES: [(&str, &str); 2] = [

@@ -28,6 +28,7 @@ pub use files::{Files, FilesError};
 pub use lines::Chunk;
 pub use only::Only;
 pub use printer::{Printed, Printer, Printing};
+pub(crate) use stamp::stamp;
 pub use tags::Style;
 pub use tail::Tail;
 

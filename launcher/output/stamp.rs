@@ -1,7 +1,7 @@
 //! Wall-clock time as text: UTC, milliseconds.
 
 /// `2026-11-30T06:20:13.123Z`
-pub(super) fn stamp(time_us: i64) -> String {
+pub(crate) fn stamp(time_us: i64) -> String {
     let milliseconds = time_us.div_euclid(1000);
     let seconds = milliseconds.div_euclid(1000);
     let (year, month, day) = civil(seconds.div_euclid(86_400));

@@ -16,7 +16,7 @@ pub(super) fn directory(wdir: Option<&Path>) -> Result<PathBuf, SettingsError> {
 
 /// $PWD where it is this directory: on a cluster the path through a link is the one that the
 /// hosts share, the resolved one may be this machine's own.
-fn working_directory() -> std::io::Result<PathBuf> {
+pub(super) fn working_directory() -> std::io::Result<PathBuf> {
     use std::os::unix::fs::MetadataExt;
     let real = std::env::current_dir()?;
     let logical = std::env::var_os("PWD")

@@ -4,7 +4,10 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-use rlaunch_plan::environment::{self, DropReason, EnvironmentPolicy, Export, Overlay};
+use rlaunch_plan::environment::{
+    self, DropReason, EnvironmentPolicy, Export, ExportError, Overlay,
+};
+use rlaunch_plan::slurm::is_set_for_each_rank;
 use rlaunch_wire::limits::ENV_FILE_MAX_BYTES;
 use rlaunch_wire::setting::misspelt;
 
@@ -13,6 +16,7 @@ use crate::cli::{Inherit, Options};
 
 pub(super) fn overlay(
     options: &Options,
+    inside_slurm: bool,
     notes: &mut Vec<String>,
 ) -> Result<Overlay, SettingsError> {
     let mut exports = Vec::new();
@@ -21,6 +25,13 @@ pub(super) fn overlay(
     }
     for word in &options.program.export {
         exports.push(Export::parse(word.as_bytes())?);
+    }
+    let set_for_each = |export: &&Export| inside_slurm && is_set_for_each_rank(&export.name);
+    if let Some(export) = exports.iter().find(set_for_each) {
+        return Err(SettingsError::Export(ExportError::SetByLauncher {
+            name: String::from_utf8_lossy(&export.name).into_owned(),
+            hint: "leave it out".to_owned(),
+        }));
     }
     let policy = match options.program.env {
         None => EnvironmentPolicy::Portable,
@@ -31,7 +42,13 @@ pub(super) fn overlay(
     let own: Vec<_> = std::env::vars_os()
         .map(|(name, value)| (bytes(name), bytes(value)))
         .collect();
-    let overlay = environment::overlay(&own, policy, &exports);
+    let mut overlay = environment::overlay(&own, policy, &exports);
+    if inside_slurm {
+        // What is said of the batch script's one task is said anew of each rank.
+        overlay.dropped.retain(|dropped| {
+            !(dropped.reason == DropReason::Task && dropped.name.starts_with("SLURM"))
+        });
+    }
     for name in &overlay.missing {
         notes.push(format!(
             "-x {name}: there is no such variable here; nothing is passed"

@@ -6,6 +6,7 @@ use rlaunch_plan::allocation::AllocationError;
 use rlaunch_plan::environment::{EnvFileError, ExportError};
 use rlaunch_plan::hostfile::HostfileError;
 use rlaunch_plan::placement::{PlacementError, PolicyError};
+use rlaunch_plan::slurm::SlurmError;
 
 /// Exit code 2, before any host is contacted.
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +19,18 @@ pub enum SettingsError {
     },
     #[error(transparent)]
     Hostfile(#[from] HostfileError),
+    #[error("--preload {}: {error}", path.display())]
+    Preload {
+        path: PathBuf,
+        error: std::io::Error,
+    },
+    #[error(transparent)]
+    Slurm(#[from] SlurmError),
+    #[error(
+        "--scheduler slurm: this is not inside a Slurm job: SLURM_JOB_ID is not set\n\
+         hint: start rlaunch from the job's script, or by salloc"
+    )]
+    NoSlurmJob,
     #[error(transparent)]
     Allocation(#[from] AllocationError),
     #[error(transparent)]

@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
-use rlaunch_plan::allocation::{self, Allocation};
+use rlaunch_plan::allocation::{self, Allocation, HostListEntry};
 use rlaunch_plan::hostfile;
 use rlaunch_plan::placement::PlacementRequest;
+use rlaunch_plan::slurm::SlurmJob;
+use rlaunch_remote::is_this_machine;
 use rlaunch_wire::limits::HOSTFILE_MAX_BYTES;
 
 use super::SettingsError;
@@ -15,6 +17,7 @@ use crate::cli::Options;
 /// The hosts of the job; and those of each program that has its own, in `placements`.
 pub(super) fn allocate(
     programs: &[&Options],
+    slurm: Option<&SlurmJob>,
     placements: &mut [PlacementRequest],
 ) -> Result<Allocation, SettingsError> {
     let (first, others) = programs.split_first().expect("a job has a program");
@@ -23,9 +26,9 @@ pub(super) fn allocate(
     let mut allocation = if others.is_empty()
         || !(programs.iter().any(|it| names_hosts(&it)) || others.iter().any(|it| own_file(&it)))
     {
-        of_all(first)?
+        of_all(first, slurm)?
     } else {
-        of_each(programs, placements)?
+        of_each(programs, slurm, placements)?
     };
     limit(first, &mut allocation)?;
     for choices in placements.iter_mut().filter_map(|it| it.hosts.as_mut()) {
@@ -38,21 +41,24 @@ pub(super) fn allocate(
 /// they name.
 fn of_each(
     programs: &[&Options],
+    slurm: Option<&SlurmJob>,
     placements: &mut [PlacementRequest],
 ) -> Result<Allocation, SettingsError> {
     let file = programs[0].hosts.hostfile.as_deref();
     let file = file.map(read_hostfile).transpose()?;
-    let mut job = match &file {
-        Some(file) => Allocation::from_hostfile(file),
-        None => Allocation { hosts: Vec::new() },
+    let mut job = match (&file, slurm) {
+        (Some(file), _) => Allocation::from_hostfile(file),
+        (None, Some(slurm)) => slurm.allocation(),
+        (None, None) => Allocation { hosts: Vec::new() },
     };
+    fit(slurm, &mut job)?;
     let fixed = job.hosts.len();
     for (number, (options, placement)) in programs.iter().zip(placements).enumerate() {
         let named = |error| SettingsError::InProgram {
             program: label(number, options),
             error: Box::new(error),
         };
-        let own = own_hosts(options, file.as_ref(), number > 0).map_err(named)?;
+        let own = own_hosts(options, file.as_ref(), slurm, number > 0).map_err(named)?;
         placement.hosts = own.map(|own| job.join(fixed, own));
     }
     Ok(job)
@@ -62,33 +68,56 @@ fn of_each(
 fn own_hosts(
     options: &Options,
     of_the_job: Option<&hostfile::Hostfile>,
+    slurm: Option<&SlurmJob>,
     may_have_file: bool,
 ) -> Result<Option<Allocation>, SettingsError> {
     let own = options.hosts.hostfile.as_deref().filter(|_| may_have_file);
     let own = own.map(read_hostfile).transpose()?;
-    if options.hosts.host.is_empty() {
-        return Ok(own.as_ref().map(Allocation::from_hostfile));
-    }
-    let list = allocation::parse_host_list(&options.hosts.host.join(","))?;
-    match own.as_ref().or(of_the_job) {
-        Some(file) => Ok(Some(Allocation::select(file, &list)?)),
-        None => Ok(Some(Allocation::from_list(&list))),
+    let mut hosts = if options.hosts.host.is_empty() {
+        match &own {
+            Some(own) => Allocation::from_hostfile(own),
+            None => return Ok(None),
+        }
+    } else {
+        let list = allocation::parse_host_list(&options.hosts.host.join(","))?;
+        match own.as_ref().or(of_the_job) {
+            Some(file) => Allocation::select(file, &list)?,
+            None => by_list(&list, slurm)?,
+        }
+    };
+    fit(slurm, &mut hosts)?;
+    Ok(Some(hosts))
+}
+
+/// `-H` without a hostfile.
+fn by_list(list: &[HostListEntry], slurm: Option<&SlurmJob>) -> Result<Allocation, SettingsError> {
+    Ok(match slurm {
+        Some(slurm) => slurm.select(list, is_this_machine)?,
+        None => Allocation::from_list(list),
+    })
+}
+
+/// Inside a scheduler's job, what the user names has to be of it.
+fn fit(slurm: Option<&SlurmJob>, allocation: &mut Allocation) -> Result<(), SettingsError> {
+    match slurm {
+        Some(slurm) => Ok(slurm.fit(allocation, is_this_machine)?),
+        None => Ok(()),
     }
 }
 
-fn of_all(options: &Options) -> Result<Allocation, SettingsError> {
+fn of_all(options: &Options, slurm: Option<&SlurmJob>) -> Result<Allocation, SettingsError> {
     let list = options.hosts.host.join(",");
     let file = options.hosts.hostfile.as_deref();
-    Ok(
-        match (file, list.is_empty() && options.hosts.host.is_empty()) {
-            (Some(path), true) => Allocation::from_hostfile(&read_hostfile(path)?),
-            (Some(path), false) => {
-                Allocation::select(&read_hostfile(path)?, &allocation::parse_host_list(&list)?)?
-            }
-            (None, false) => Allocation::from_list(&allocation::parse_host_list(&list)?),
-            (None, true) => Allocation::local("localhost"),
-        },
-    )
+    let mut allocation = match (file, list.is_empty() && options.hosts.host.is_empty()) {
+        (Some(path), true) => Allocation::from_hostfile(&read_hostfile(path)?),
+        (Some(path), false) => {
+            Allocation::select(&read_hostfile(path)?, &allocation::parse_host_list(&list)?)?
+        }
+        (None, false) => by_list(&allocation::parse_host_list(&list)?, slurm)?,
+        (None, true) => slurm.map_or_else(|| Allocation::local("localhost"), SlurmJob::allocation),
+    };
+    fit(slurm, &mut allocation)?;
+    Ok(allocation)
 }
 
 /// `--nnodes`

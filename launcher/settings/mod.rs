@@ -10,9 +10,12 @@ mod environment;
 mod error;
 mod hosts;
 mod limits;
+mod preload;
 mod programs;
+mod reap;
 mod remote;
 mod rendezvous;
+mod scheduler;
 mod streams;
 #[cfg(test)]
 mod tests;
@@ -22,6 +25,7 @@ use std::path::PathBuf;
 
 use rlaunch_plan::allocation::Allocation;
 use rlaunch_plan::placement::{PlacementRequest, check_before_survey};
+use rlaunch_plan::slurm::SlurmJob;
 use rlaunch_remote::RemoteOptions;
 
 use crate::cli::Options;
@@ -31,7 +35,9 @@ pub use binding::{BindTo, BindWish, Binding};
 pub(crate) use environment::dropped_names;
 pub use error::SettingsError;
 pub use limits::Limits;
+pub use preload::{Preload, PreloadPath};
 pub use programs::ProgramSettings;
+pub use reap::{ReapSettings, resolve_reap};
 pub use rendezvous::Rendezvous;
 pub use streams::{StdinTo, Streams};
 
@@ -39,11 +45,14 @@ pub use streams::{StdinTo, Streams};
 #[derive(Debug)]
 pub struct Settings {
     pub allocation: Allocation,
+    /// The job of a scheduler that this one runs inside of.
+    pub slurm: Option<SlurmJob>,
     /// Of each program.
     pub placements: Vec<PlacementRequest>,
     /// At least one.
     pub programs: Vec<ProgramSettings>,
     pub binding: Binding,
+    pub preload: Preload,
     pub streams: Streams,
     pub limits: Limits,
     pub remote: RemoteOptions,
@@ -62,12 +71,14 @@ pub enum Json {
 }
 
 /// Notes are for the user, on stderr, whatever else happens.
-pub fn resolve(options: Options, notes: &mut Vec<String>) -> Result<Settings, SettingsError> {
+pub fn resolve(mut options: Options, notes: &mut Vec<String>) -> Result<Settings, SettingsError> {
+    let slurm = scheduler::slurm_job(options.hosts.scheduler)?;
+    scheduler::leave_out_default_hosts(slurm.as_ref(), &mut options, notes);
     let typed: Vec<&Options> = std::iter::once(&options).chain(&options.others).collect();
     let mut programs = Vec::with_capacity(typed.len());
     let mut placements = Vec::with_capacity(typed.len());
     for (number, own) in typed.iter().enumerate() {
-        let both = programs::program(own, notes).and_then(|program| {
+        let both = programs::program(own, slurm.is_some(), notes).and_then(|program| {
             let placement = programs::placement(own, options.hosts.oversubscribe)?;
             Ok((program, placement))
         });
@@ -82,7 +93,7 @@ pub fn resolve(options: Options, notes: &mut Vec<String>) -> Result<Settings, Se
         programs.push(program);
         placements.push(PlacementRequest { label, ..placement });
     }
-    let mut allocation = hosts::allocate(&typed, &mut placements)?;
+    let mut allocation = hosts::allocate(&typed, slurm.as_ref(), &mut placements)?;
     remote::add_port(&options, &mut allocation)?;
     check_before_survey(&allocation, &placements)?;
     let streams = streams::streams(&options)?;
@@ -92,6 +103,7 @@ pub fn resolve(options: Options, notes: &mut Vec<String>) -> Result<Settings, Se
     }
     Ok(Settings {
         binding: binding::binding(&options)?,
+        preload: preload::preload(&typed, &programs)?,
         streams,
         limits,
         rendezvous: rendezvous::rendezvous(&options)?,
@@ -108,5 +120,6 @@ pub fn resolve(options: Options, notes: &mut Vec<String>) -> Result<Settings, Se
         allocation,
         placements,
         programs,
+        slurm,
     })
 }

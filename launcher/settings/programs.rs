@@ -25,6 +25,7 @@ pub struct ProgramSettings {
 /// Notes that hold for several programs are told once.
 pub(super) fn program(
     options: &Options,
+    inside_slurm: bool,
     notes: &mut Vec<String>,
 ) -> Result<ProgramSettings, SettingsError> {
     let own = &options.program;
@@ -32,7 +33,7 @@ pub(super) fn program(
         return Err(SettingsError::NoProgram);
     }
     let mut told = Vec::new();
-    let overlay = environment::overlay(options, &mut told)?;
+    let overlay = environment::overlay(options, inside_slurm, &mut told)?;
     for note in told {
         if !notes.contains(&note) {
             notes.push(note);

@@ -124,13 +124,15 @@ fn meeting_point_is_proven() {
 
 /// Arguments and variables arrive byte for byte, through every shell on the way.
 #[test]
-fn arguments_byte_for_byte() {
+fn arguments_and_variables_byte_for_byte() {
     let Some(cluster) = cluster(1) else { return };
     let odd: &[&[u8]] = &[
         b"",
         b"two words",
+        b"a b",
         b"it's",
         b"\"quoted\"",
+        b"$HOME",
         b"$HOME `id` $(id)",
         b"back\\slash\\n",
         b"*",
@@ -143,24 +145,60 @@ fn arguments_byte_for_byte() {
         b"!x",
         b"a;b&c|d",
     ];
-    // Each argument in hexadecimal on a line of its own.
-    let dump = "for word; do printf '<'; printf '%s' \"$word\" | od -An -v -tx1 | tr -d ' \\n'; \
-                echo '>'; done; printf '%s' \"$ODD\" | od -An -v -tx1 | tr -d ' \\n'; echo";
-    let variable = b"ODD=line one\nline 'two' $X \"three\" \xff".as_slice();
-    let mut command = rlaunch(&cluster, &["-np", "1", "-H", "node1", "-x"]);
-    command
-        .arg(OsStr::from_bytes(variable))
-        .args(["/bin/sh", "-c", dump, "sh"]);
+    // All that one byte can be but NUL, and 100 kB of it.
+    let every: Vec<u8> = (1..=255).collect();
+    let long: Vec<u8> = every.iter().copied().cycle().take(100_000).collect();
+    let variables: &[(&str, &[u8])] = &[
+        ("ODD", b"line one\nline 'two' $X \"three\" `id` $(id) \xff"),
+        ("EVERY", &every),
+        ("LONG", &long),
+        ("EMPTY", b""),
+        ("EQUALS", b"a=b=c"),
+        ("BLANKS", b" a  b "),
+        ("SLURM_JOB_CPUS_PER_NODE", b"64(x2)"),
+        // As bash exports a function.
+        ("BASH_FUNC_mine%%", b"() {  echo \"mine `id` $1\";\n}"),
+    ];
+    let mut command = rlaunch(
+        &cluster,
+        &["-np", "1", "-H", "node1", "-x", "GIVEN=it's $HOME"],
+    );
+    for (name, value) in variables {
+        command.env(name, OsStr::from_bytes(value));
+    }
+    command.args(["/bin/sh", "-c", DUMP, "sh"]);
     command.args(odd.iter().map(|word| OsStr::from_bytes(word)));
     let finished = Running::start(command).unwrap().wait(JOB_LIMIT).unwrap();
     assert!(finished.success(), "{}", finished.report());
-    let hex = |bytes: &[u8]| {
-        bytes
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect::<String>()
-    };
-    let mut expected: Vec<String> = odd.iter().map(|word| format!("<{}>", hex(word))).collect();
-    expected.push(hex(&variable[4..]));
-    assert_eq!(finished.stdout.lines().collect::<Vec<_>>(), expected);
+    let mut lines = finished.stdout.lines();
+    for word in odd {
+        assert_eq!(
+            lines.next(),
+            Some(format!("<{}>", hex(word)).as_str()),
+            "{word:?}"
+        );
+    }
+    let environment = lines.next().expect("a line with the environment");
+    // Variables are parted by a NUL; the hexadecimal digits of a byte never lie across one.
+    let bytes: Vec<&str> = (0..environment.len() / 2)
+        .map(|at| &environment[2 * at..2 * at + 2])
+        .collect();
+    let found: Vec<String> = bytes
+        .split(|byte| *byte == "00")
+        .map(<[_]>::concat)
+        .collect();
+    let given: [(&str, &[u8]); 1] = [("GIVEN", b"it's $HOME")];
+    for (name, value) in variables.iter().chain(&given) {
+        let expected = hex(&[name.as_bytes(), b"=", value].concat());
+        assert!(found.contains(&expected), "{name}");
+    }
+}
+
+/// Each argument in hexadecimal on a line of its own, then all that this shell was started with. (Its
+/// own variables lack what is no name to it.)
+const DUMP: &str = "for word; do printf '<'; printf '%s' \"$word\" | od -An -v -tx1 | tr -d ' \\n'; \
+                    echo '>'; done; od -An -v -tx1 /proc/$$/environ | tr -d ' \\n'; echo";
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

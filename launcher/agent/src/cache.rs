@@ -86,7 +86,7 @@ fn roots() -> Vec<PathBuf> {
 }
 
 /// Makes the folder, for us alone, or checks the one that is there.
-fn make(folder: &Path) -> io::Result<()> {
+pub(crate) fn make(folder: &Path) -> io::Result<()> {
     if let Some(parent) = folder.parent() {
         // ~/.cache itself is the user's and as open as they like.
         std::fs::create_dir_all(parent)?;
@@ -98,7 +98,7 @@ fn make(folder: &Path) -> io::Result<()> {
     }
 }
 
-fn is_ours(folder: &Path) -> io::Result<()> {
+pub(crate) fn is_ours(folder: &Path) -> io::Result<()> {
     let found = folder.symlink_metadata()?;
     if !found.is_dir() {
         return Err(io::Error::other("is no folder"));

@@ -91,7 +91,8 @@ pub(crate) fn descendants(root: i32) -> Vec<Process> {
     below(root, all())
 }
 
-fn all() -> Vec<Process> {
+/// Everything that /proc shows.
+pub(crate) fn all() -> Vec<Process> {
     let Ok(entries) = std::fs::read_dir("/proc") else {
         return Vec::new();
     };

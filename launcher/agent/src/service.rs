@@ -8,9 +8,10 @@ use std::time::Duration;
 use rlaunch_control::v1::agent_server::Agent;
 use rlaunch_control::v1::worker_service_server::WorkerService;
 use rlaunch_control::v1::{
-    BindReply, BindRequest, InstallChunk, InstallReply, OpenMasterReply, OpenMasterRequest,
-    ProveMasterReply, ProveMasterRequest, StatusReply, StatusRequest, SurveyReply, SurveyRequest,
-    ToAgent,
+    BindReply, BindRequest, CompareReply, CompareRequest, InstallChunk, InstallReply,
+    OpenMasterReply, OpenMasterRequest, PreloadChunk, PreloadReply, ProveMasterReply,
+    ProveMasterRequest, ReapReply, ReapRequest, StatusReply, StatusRequest, SurveyReply,
+    SurveyRequest, ToAgent,
 };
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -20,7 +21,7 @@ use crate::cores::{self, Claims};
 use crate::job::{self, Context, JobReport, KeeperLink, outgoing};
 use crate::keeper::KeeperEnd;
 use crate::master::Master;
-use crate::{install, master, survey};
+use crate::{install, master, preload, reap, survey};
 
 pub(crate) struct AgentService {
     state: Mutex<State>,
@@ -137,6 +138,24 @@ impl Agent for AgentService {
         request: Request<ProveMasterRequest>,
     ) -> Result<Response<ProveMasterReply>, Status> {
         Ok(Response::new(master::prove(request.into_inner()).await))
+    }
+
+    async fn compare(
+        &self,
+        request: Request<CompareRequest>,
+    ) -> Result<Response<CompareReply>, Status> {
+        Ok(Response::new(preload::compare(request.into_inner()).await?))
+    }
+
+    async fn preload(
+        &self,
+        request: Request<Streaming<PreloadChunk>>,
+    ) -> Result<Response<PreloadReply>, Status> {
+        Ok(Response::new(preload::receive(request.into_inner()).await?))
+    }
+
+    async fn reap(&self, request: Request<ReapRequest>) -> Result<Response<ReapReply>, Status> {
+        Ok(Response::new(reap::answer(request.into_inner()).await?))
     }
 
     async fn run(

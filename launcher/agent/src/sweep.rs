@@ -79,7 +79,7 @@ pub(crate) fn until_none_left(mut reaped: impl FnMut(i32, libc::c_int)) -> Vec<S
     }
 }
 
-fn why_alive(process: &Process) -> String {
+pub(crate) fn why_alive(process: &Process) -> String {
     if process.state == 'D' {
         return "waits in the kernel, for a disk, a GPU or a network file system".to_owned();
     }

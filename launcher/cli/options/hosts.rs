@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args};
+use clap::{ArgAction, Args, ValueEnum};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Ranks and hosts")]
@@ -30,7 +30,19 @@ pub struct HostOptions {
         alias = "num-nodes"
     )]
     pub nnodes: Option<String>,
+    /// Whose hosts: those of the `slurm` job that this is inside of, `none`: leave it out of account
+    /// [default: auto]
+    #[arg(long, value_name = "WHICH")]
+    pub scheduler: Option<Scheduler>,
     /// Allow more ranks than slots
     #[arg(long)]
     pub oversubscribe: bool,
+}
+
+/// Who gives the hosts where the user names none, and bounds those that they name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Scheduler {
+    Auto,
+    Slurm,
+    None,
 }

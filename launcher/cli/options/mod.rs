@@ -16,7 +16,7 @@ use clap::Parser;
 
 use crate::knobs::Origins;
 
-pub use hosts::HostOptions;
+pub use hosts::{HostOptions, Scheduler};
 pub use limits::{AfterFailure, LimitOptions};
 pub use look::LookOptions;
 pub use output::OutputOptions;
@@ -63,7 +63,7 @@ pub struct Options {
 }
 
 /// Options that each of several programs (`a : b`) has for itself; all others are the job's.
-pub(super) const OF_A_PROGRAM: [&str; 13] = [
+pub(super) const OF_A_PROGRAM: [&str; 14] = [
     "np",
     "hostfile",
     "host",
@@ -73,6 +73,7 @@ pub(super) const OF_A_PROGRAM: [&str; 13] = [
     "module",
     "python",
     "wdir",
+    "preload",
     "export",
     "env_file",
     "env",

@@ -17,6 +17,13 @@ pub struct ProgramOptions {
     /// Directory in which ranks start, on every host [default: this one]
     #[arg(long, value_name = "DIR", aliases = ["wd", "cwd", "chdir", "workdir"])]
     pub wdir: Option<PathBuf>,
+    /// Bring this file or folder to hosts that don't have it; may be repeated. One that differs there
+    /// is not replaced. A relative path stands in the job's directory
+    #[arg(long, value_name = "PATH", action = ArgAction::Append, aliases = ["preload-files"])]
+    pub preload: Vec<PathBuf>,
+    /// Let --preload replace files that differ
+    #[arg(long)]
+    pub preload_replace: bool,
     /// Pass a variable: NAME from here, or NAME=VALUE, or all that fit 'NCCL_*'; may be repeated
     #[arg(short = 'x', long = "export", value_name = "NAME[=VALUE]",
           action = ArgAction::Append)]

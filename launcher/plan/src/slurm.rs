@@ -13,6 +13,7 @@
 
 mod compress;
 mod error;
+mod hosts;
 mod list;
 mod step;
 

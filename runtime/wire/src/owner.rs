@@ -113,7 +113,7 @@ const TASK: [&str; 30] = [
     "SLURM_UMASK",
     "SLURM_PRIO_PROCESS",
     "SLURMD_NODENAME",
-    "SLURM_JOB_NAME",
+    "SLURM_JOB_GPUS",
     "PBS_TASKNUM",
     "PBS_NODENUM",
     "PBS_VNODENUM",

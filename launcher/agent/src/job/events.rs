@@ -121,6 +121,10 @@ impl Job {
             };
             self.exited(rank, end).await;
         }
+        // With somebody left it stays: that is what it is for.
+        if let Some(record) = self.record.take().filter(|_| survivors.is_empty()) {
+            record.remove();
+        }
         for survivor in survivors {
             self.outgoing.control(Message::Leftover(v1::Leftover {
                 pid: survivor.pid.unsigned_abs(),

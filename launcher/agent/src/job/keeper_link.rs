@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::io::unix::AsyncFd;
@@ -42,6 +43,12 @@ impl KeeperLink {
         let [stdin, stdout, stderr] = standard;
         self.send(Order::Spawn(rank), &[&plan, stdin, stdout, stderr])
             .await
+    }
+
+    /// Where the job's record stands, and its file, open for writing at the end.
+    pub(crate) async fn record(&self, path: &Path, file: &OwnedFd) -> io::Result<()> {
+        let path = path.as_os_str().as_encoded_bytes().to_vec();
+        self.send(Order::Record(path), &[file]).await
     }
 
     pub(crate) async fn order(&self, order: Order) -> io::Result<()> {

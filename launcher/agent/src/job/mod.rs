@@ -16,6 +16,7 @@ mod output;
 mod pipe;
 mod rank_connection;
 mod ranks;
+mod record;
 mod report;
 mod silence;
 mod spill;

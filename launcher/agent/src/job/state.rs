@@ -16,6 +16,7 @@ use tonic::Streaming;
 
 use super::output::Command;
 use super::ranks::{self, Facts, RankEvent, Ranks};
+use super::record::begin_record;
 use super::silence::Silence;
 use super::start::{RankIo, Starter};
 use super::{CLEANUP_MAX, Context, KeeperLink, Outgoing, next, orphan_order};
@@ -23,6 +24,7 @@ use crate::autopsy::Autopsy;
 use crate::clock::now_us;
 use crate::job::report::JobReport;
 use crate::keeper::messages::{Event, Order};
+use crate::record;
 
 /// Joins and leaves that wait for the decider; a rank waits beyond.
 const RANK_EVENTS_MAX: usize = 256;
@@ -45,6 +47,8 @@ pub(super) struct Job {
     pub(super) autopsy: Autopsy,
     /// No process is left, says the keeper.
     pub(super) gone: bool,
+    /// Removed by the keeper with its last process, or here if the keeper is gone.
+    pub(super) record: Option<record::Writer>,
 }
 
 impl Job {
@@ -79,6 +83,7 @@ impl Job {
             outgoing.clone(),
         );
         let autopsy = Autopsy::begin();
+        let record = begin_record(&launch, &keeper, &outgoing).await;
         let mut captures = JoinSet::new();
         let mut starter = Starter {
             launch: &launch,
@@ -106,6 +111,7 @@ impl Job {
             silence: Silence::new(launch.launcher_silence_ms),
             autopsy,
             gone: false,
+            record,
         };
         job.report(|report| {
             report.job_id = launch.job_id.to_vec();
@@ -139,6 +145,7 @@ impl Job {
                         self.beat(0);
                     }
                     self.autopsy.sample();
+                    self.note_seen();
                     if self.silence.tick() {
                         return self.clean_up("the launcher has been silent for too long").await;
                     }
@@ -162,6 +169,13 @@ impl Job {
                     return;
                 },
             }
+        }
+    }
+
+    /// That all is well; not once the keeper is gone.
+    fn note_seen(&self) {
+        if let Some(record) = &self.record {
+            record.seen();
         }
     }
 

@@ -29,6 +29,9 @@ impl Keeper {
         let ranks_ended =
             (self.sealed || self.socket.is_none()) && self.ranks.iter().all(|rank| rank.ended);
         if ranks_ended && self.no_children && self.phase != Phase::Gone {
+            if let Some(record) = self.record.take() {
+                record.remove();
+            }
             return self.gone();
         }
         match self.phase {
@@ -161,6 +164,7 @@ impl Keeper {
         }
     }
 
+    /// The record stays, for these are what it is for.
     fn give_up(&mut self) {
         for survivor in sweep::survivors(self.own_pid)
             .into_iter()

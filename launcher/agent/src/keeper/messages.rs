@@ -20,7 +20,7 @@ const DESCRIPTORS_MAX: usize = 4;
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ToKeeper {
-    #[prost(oneof = "Order", tags = "1, 2, 3, 4, 5")]
+    #[prost(oneof = "Order", tags = "1, 2, 3, 4, 5, 6")]
     pub(crate) order: Option<Order>,
 }
 
@@ -42,6 +42,9 @@ pub(crate) enum Order {
     /// Stops every process of the ranks; false: continues those that it stopped.
     #[prost(bool, tag = "5")]
     Suspend(bool),
+    /// Where the job's record stands; the descriptor beside it is open for writing at its end.
+    #[prost(bytes = "vec", tag = "6")]
+    Record(Vec<u8>),
 }
 
 /// All that an exec needs.

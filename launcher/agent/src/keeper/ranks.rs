@@ -15,7 +15,7 @@ use crate::clock::now_us;
 const PATH_MAX_BYTES: usize = 4096;
 
 pub(super) struct Rank {
-    number: u32,
+    pub(super) number: u32,
     pub(super) pid: i32,
     /// Until exec has worked or failed.
     outcome: Option<OwnedFd>,

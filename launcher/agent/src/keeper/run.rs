@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -15,6 +16,7 @@ use super::ending::LEFTOVER_KILL_MAX;
 use super::messages::{self, Event, FromKeeper, Order, ToKeeper};
 use super::ranks::Rank;
 use super::suspend::Suspension;
+use crate::record::KeeperLines;
 use crate::sys::{Reaped, reap};
 
 /// Serves the agent until nothing is left and the agent is gone.
@@ -38,6 +40,7 @@ pub(super) fn run(socket: OwnedFd, inherited: Inherited) -> io::Result<()> {
         suspension: None,
         asked: Vec::new(),
         own_pid: nix::unistd::getpid().as_raw(),
+        record: None,
     };
     while !(keeper.phase == Phase::Gone && keeper.socket.is_none()) {
         keeper.turn()?;
@@ -79,6 +82,8 @@ pub(super) struct Keeper {
     /// Who got TERM, by number and start time.
     pub(super) asked: Vec<(i32, u64)>,
     pub(super) own_pid: i32,
+    /// What `rlaunch reap` reads, should this process be killed.
+    pub(super) record: Option<KeeperLines>,
 }
 
 impl Keeper {
@@ -182,6 +187,13 @@ impl Keeper {
             Some(Order::Suspend(true)) => self.suspend(Instant::now()),
             Some(Order::Suspend(false)) => self.resume(),
             Some(Order::Terminate(ms)) => self.terminate(Duration::from_millis(ms.into())),
+            Some(Order::Record(path)) => {
+                let file = descriptors.into_iter().next();
+                self.record = file.map(|file| KeeperLines {
+                    path: std::ffi::OsString::from_vec(path).into(),
+                    file: file.into(),
+                });
+            }
             None => {}
         }
         Ok(())
@@ -206,8 +218,12 @@ impl Keeper {
             }));
             return Ok(());
         }
+        let shares_session = plan.shares_session && !plan.terminal;
         match Rank::start(rank, plan, &standard, self.inherited) {
             Ok(rank) => {
+                if let Some(record) = &self.record {
+                    record.forked(rank.number, rank.pid, shares_session);
+                }
                 self.ranks.push(rank);
                 self.no_children = false;
             }
@@ -226,8 +242,13 @@ impl Keeper {
                         .iter_mut()
                         .find(|rank| rank.pid == pid && !rank.ended);
                     let suspended = self.suspension.is_some();
-                    let events = rank.map(|rank| rank.changed(status, suspended));
-                    let mut events = events.unwrap_or_default();
+                    let mut events = Vec::new();
+                    if let Some(rank) = rank {
+                        events = rank.changed(status, suspended);
+                        if let Some(record) = self.record.as_ref().filter(|_| rank.ended) {
+                            record.reaped(rank.number);
+                        }
+                    }
                     if matches!(self.phase, Phase::Killing { .. }) {
                         events.retain(|event| !matches!(event, Event::Stopped(_)));
                     }

@@ -6,7 +6,7 @@ use rlaunch_wire::setting::{is_launcher_setting, misspelt};
 use super::DropReason;
 
 /// Belongs to this machine, this login or this terminal.
-const LOCAL: [&str; 17] = [
+const LOCAL: [&str; 20] = [
     "HOME",
     "USER",
     "LOGNAME",
@@ -20,6 +20,9 @@ const LOCAL: [&str; 17] = [
     "WAYLAND_DISPLAY",
     "KRB5CCNAME",
     "CUDA_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
+    "GPU_DEVICE_ORDINAL",
+    "ZE_AFFINITY_MASK",
     "MAIL",
     "SHLVL",
     "_",

@@ -81,7 +81,7 @@ pub fn overlay(launcher: &[Variable], policy: EnvironmentPolicy, exports: &[Expo
         match names::drop_reason(name) {
             Some(DropReason::Local) if policy == EnvironmentPolicy::All => {}
             Some(reason) => {
-                if reason != DropReason::Local || name == b"CUDA_VISIBLE_DEVICES" {
+                if reason != DropReason::Local || name.ends_with(b"_VISIBLE_DEVICES") {
                     let name = String::from_utf8_lossy(name).into_owned();
                     overlay.dropped.push(Dropped { name, reason });
                 }

@@ -1,6 +1,7 @@
 use super::*;
 use crate::PlacementRequest;
-use crate::allocation::{AllocatedHost, Allocation, Slots};
+use crate::allocation::{Allocation, parse_host_list};
+use crate::hostfile;
 use crate::placement::place;
 
 fn read(variables: &[(&str, &str)]) -> Result<Option<SlurmJob>, SlurmError> {
@@ -226,12 +227,7 @@ fn each_rank_gets_a_tasks_variables() {
             })
             .into(),
     };
-    let hosts = job
-        .hosts()
-        .map(|(host, slots)| AllocatedHost::new(host, Slots::Given { slots, max: None }));
-    let allocation = Allocation {
-        hosts: hosts.collect(),
-    };
+    let allocation = job.allocation();
     let request = PlacementRequest {
         ranks: Some(3),
         ..PlacementRequest::default()
@@ -264,4 +260,63 @@ fn each_rank_gets_a_tasks_variables() {
         all.iter()
             .all(|(name, _)| is_set_for_each_rank(name.as_bytes()))
     );
+}
+
+fn three_nodes() -> SlurmJob {
+    let variables = [
+        ("SLURM_JOB_ID", "7"),
+        ("SLURM_JOB_NODELIST", "node[1-3]"),
+        ("SLURM_TASKS_PER_NODE", "4,2(x2)"),
+    ];
+    read(&variables).unwrap().unwrap()
+}
+
+/// Name and slots.
+fn slots(allocation: &Allocation) -> Vec<(String, Option<u32>)> {
+    let hosts = allocation.hosts.iter();
+    hosts
+        .map(|it| (it.host.to_string(), it.slots.known()))
+        .collect()
+}
+
+#[test]
+fn a_host_list_picks_within_the_allocation() {
+    let job = three_nodes();
+    let select = |list: &str| {
+        let list = parse_host_list(list).unwrap();
+        job.select(&list, |name| name == "localhost" || name == "node1")
+    };
+    let some = select("me@node3,node1.lan:3,node2:*").unwrap();
+    let expected = [("me@node3", 2), ("node1.lan", 3), ("node2", 2)]
+        .map(|(name, slots)| (name.to_owned(), Some(slots)));
+    assert_eq!(slots(&some), expected);
+    assert_eq!(
+        slots(&select("localhost").unwrap()),
+        [("node1".to_owned(), Some(4))]
+    );
+    let other = select("node1,node9").unwrap_err().to_string();
+    assert!(
+        other.starts_with("node9 is not among the hosts of Slurm job 7: node1, node2, node3\n"),
+        "{other}"
+    );
+    let more = select("node2:3").unwrap_err().to_string();
+    assert!(
+        more.starts_with("-H node2:3: Slurm job 7 gives it 2\n"),
+        "{more}"
+    );
+}
+
+#[test]
+fn a_hostfile_within_the_allocation_has_the_last_word_on_slots() {
+    let job = three_nodes();
+    let fit = |text: &str| {
+        let file = hostfile::parse("hosts", text.as_bytes()).unwrap();
+        let mut allocation = Allocation::from_hostfile(&file);
+        job.fit(&mut allocation, |_| false).map(|()| allocation)
+    };
+    let fitted = fit("node2\nnode1 slots=8\nnode3 max_slots=1\n").unwrap();
+    let expected = [("node2", 2), ("node1", 8), ("node3", 1)]
+        .map(|(name, slots)| (name.to_owned(), Some(slots)));
+    assert_eq!(slots(&fitted), expected);
+    assert!(fit("node1\nlocalhost\n").is_err());
 }

@@ -168,6 +168,127 @@ pub struct Proof {
     pub why_not: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CompareRequest {
+    #[prost(message, repeated, tag = "1")]
+    pub entries: ::prost::alloc::vec::Vec<FileEntry>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FileEntry {
+    /// absolute
+    #[prost(bytes = "bytes", tag = "1")]
+    pub path: ::prost::bytes::Bytes,
+    #[prost(enumeration = "FileKind", tag = "2")]
+    pub kind: i32,
+    /// permission bits
+    #[prost(uint32, tag = "3")]
+    pub mode: u32,
+    /// of a file
+    #[prost(uint64, tag = "4")]
+    pub bytes: u64,
+    /// of a file
+    #[prost(bytes = "bytes", tag = "5")]
+    pub sha256: ::prost::bytes::Bytes,
+    /// of a link
+    #[prost(bytes = "bytes", tag = "6")]
+    pub target: ::prost::bytes::Bytes,
+    /// what stands there, when it is sent
+    #[prost(bool, tag = "7")]
+    pub replace: bool,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CompareReply {
+    #[prost(uint32, repeated, tag = "1")]
+    pub lacking: ::prost::alloc::vec::Vec<u32>,
+    #[prost(message, repeated, tag = "2")]
+    pub differing: ::prost::alloc::vec::Vec<Differing>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Differing {
+    #[prost(uint32, tag = "1")]
+    pub entry: u32,
+    #[prost(string, tag = "2")]
+    pub how: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PreloadChunk {
+    /// with the first chunk of each; a folder or link has no other
+    #[prost(message, optional, tag = "1")]
+    pub entry: ::core::option::Option<FileEntry>,
+    #[prost(bytes = "bytes", tag = "2")]
+    pub data: ::prost::bytes::Bytes,
+    #[prost(bool, tag = "3")]
+    pub last: bool,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PreloadReply {
+    #[prost(uint32, tag = "1")]
+    pub files: u32,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReapRequest {
+    /// the first digits of its id; empty: every job
+    #[prost(string, tag = "1")]
+    pub job: ::prost::alloc::string::String,
+    #[prost(bool, tag = "2")]
+    pub end: bool,
+    /// end also what only its environment points to
+    #[prost(bool, tag = "3")]
+    pub hinted: bool,
+    /// between TERM and KILL
+    #[prost(uint32, tag = "4")]
+    pub kill_after_ms: u32,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ReapReply {
+    /// that run, or have left something
+    #[prost(message, repeated, tag = "1")]
+    pub jobs: ::prost::alloc::vec::Vec<LeftJob>,
+    /// what could not be looked at
+    #[prost(string, repeated, tag = "2")]
+    pub notes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct LeftJob {
+    /// 32 digits
+    #[prost(string, tag = "1")]
+    pub job: ::prost::alloc::string::String,
+    /// empty: there is no record of it here
+    #[prost(string, tag = "2")]
+    pub program: ::prost::alloc::string::String,
+    #[prost(int64, tag = "3")]
+    pub started_us: i64,
+    /// its agent or keeper lives
+    #[prost(bool, tag = "4")]
+    pub running: bool,
+    /// it was running, and was ended
+    #[prost(bool, tag = "5")]
+    pub ended: bool,
+    /// it was to be ended and was not
+    #[prost(string, tag = "6")]
+    pub why_not: ::prost::alloc::string::String,
+    #[prost(message, repeated, tag = "7")]
+    pub processes: ::prost::alloc::vec::Vec<LeftProcess>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LeftProcess {
+    #[prost(uint32, tag = "1")]
+    pub pid: u32,
+    #[prost(string, tag = "2")]
+    pub command: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub state: ::prost::alloc::string::String,
+    #[prost(int64, tag = "4")]
+    pub started_us: i64,
+    #[prost(enumeration = "LeftEvidence", tag = "5")]
+    pub evidence: i32,
+    #[prost(uint32, tag = "6")]
+    pub number: u32,
+    #[prost(bool, tag = "7")]
+    pub ended: bool,
+    #[prost(string, tag = "8")]
+    pub why_not: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ToAgent {
     #[prost(oneof = "to_agent::Message", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12")]
     pub message: ::core::option::Option<to_agent::Message>,
@@ -601,6 +722,71 @@ impl BindUnit {
 }
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
+pub enum FileKind {
+    File = 0,
+    Folder = 1,
+    Link = 2,
+}
+impl FileKind {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::File => "FILE_KIND_FILE",
+            Self::Folder => "FILE_KIND_FOLDER",
+            Self::Link => "FILE_KIND_LINK",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "FILE_KIND_FILE" => Some(Self::File),
+            "FILE_KIND_FOLDER" => Some(Self::Folder),
+            "FILE_KIND_LINK" => Some(Self::Link),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum LeftEvidence {
+    /// recorded; number: the rank
+    Rank = 0,
+    /// of a rank's session; number: the rank, or 4294967295: one that several shared
+    Session = 1,
+    /// number: the process it is below
+    Below = 2,
+    /// a hint only
+    Environment = 3,
+}
+impl LeftEvidence {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Rank => "LEFT_EVIDENCE_RANK",
+            Self::Session => "LEFT_EVIDENCE_SESSION",
+            Self::Below => "LEFT_EVIDENCE_BELOW",
+            Self::Environment => "LEFT_EVIDENCE_ENVIRONMENT",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "LEFT_EVIDENCE_RANK" => Some(Self::Rank),
+            "LEFT_EVIDENCE_SESSION" => Some(Self::Session),
+            "LEFT_EVIDENCE_BELOW" => Some(Self::Below),
+            "LEFT_EVIDENCE_ENVIRONMENT" => Some(Self::Environment),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
 pub enum OutputStream {
     Stdout = 0,
     Stderr = 1,
@@ -855,6 +1041,63 @@ pub mod agent_client {
                 .insert(GrpcMethod::new("rlaunch.v1.Agent", "ProveMaster"));
             self.inner.unary(req, path, codec).await
         }
+        /// What jobs of this user have left on this host; ends it, if asked.
+        pub async fn reap(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ReapRequest>,
+        ) -> std::result::Result<tonic::Response<super::ReapReply>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/rlaunch.v1.Agent/Reap");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("rlaunch.v1.Agent", "Reap"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Which of the launcher's files are lacking here, and which differ.
+        pub async fn compare(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CompareRequest>,
+        ) -> std::result::Result<tonic::Response<super::CompareReply>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/rlaunch.v1.Agent/Compare");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("rlaunch.v1.Agent", "Compare"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Writes files; each appears whole or not at all.
+        pub async fn preload(
+            &mut self,
+            request: impl tonic::IntoStreamingRequest<Message = super::PreloadChunk>,
+        ) -> std::result::Result<tonic::Response<super::PreloadReply>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/rlaunch.v1.Agent/Preload");
+            let mut req = request.into_streaming_request();
+            req.extensions_mut().insert(GrpcMethod::new("rlaunch.v1.Agent", "Preload"));
+            self.inner.client_streaming(req, path, codec).await
+        }
         /// The job. The stream's end, on either side, ends the job on this host.
         pub async fn run(
             &mut self,
@@ -920,6 +1163,21 @@ pub mod agent_server {
             tonic::Response<super::ProveMasterReply>,
             tonic::Status,
         >;
+        /// What jobs of this user have left on this host; ends it, if asked.
+        async fn reap(
+            &self,
+            request: tonic::Request<super::ReapRequest>,
+        ) -> std::result::Result<tonic::Response<super::ReapReply>, tonic::Status>;
+        /// Which of the launcher's files are lacking here, and which differ.
+        async fn compare(
+            &self,
+            request: tonic::Request<super::CompareRequest>,
+        ) -> std::result::Result<tonic::Response<super::CompareReply>, tonic::Status>;
+        /// Writes files; each appears whole or not at all.
+        async fn preload(
+            &self,
+            request: tonic::Request<tonic::Streaming<super::PreloadChunk>>,
+        ) -> std::result::Result<tonic::Response<super::PreloadReply>, tonic::Status>;
         /// Server streaming response type for the Run method.
         type RunStream: tonic::codegen::tokio_stream::Stream<
                 Item = std::result::Result<super::FromAgent, tonic::Status>,
@@ -1223,6 +1481,139 @@ pub mod agent_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/rlaunch.v1.Agent/Reap" => {
+                    #[allow(non_camel_case_types)]
+                    struct ReapSvc<T: Agent>(pub Arc<T>);
+                    impl<T: Agent> tonic::server::UnaryService<super::ReapRequest>
+                    for ReapSvc<T> {
+                        type Response = super::ReapReply;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ReapRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Agent>::reap(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ReapSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/rlaunch.v1.Agent/Compare" => {
+                    #[allow(non_camel_case_types)]
+                    struct CompareSvc<T: Agent>(pub Arc<T>);
+                    impl<T: Agent> tonic::server::UnaryService<super::CompareRequest>
+                    for CompareSvc<T> {
+                        type Response = super::CompareReply;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CompareRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Agent>::compare(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CompareSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/rlaunch.v1.Agent/Preload" => {
+                    #[allow(non_camel_case_types)]
+                    struct PreloadSvc<T: Agent>(pub Arc<T>);
+                    impl<
+                        T: Agent,
+                    > tonic::server::ClientStreamingService<super::PreloadChunk>
+                    for PreloadSvc<T> {
+                        type Response = super::PreloadReply;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                tonic::Streaming<super::PreloadChunk>,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Agent>::preload(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = PreloadSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.client_streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

@@ -1,6 +1,6 @@
 //! Variables of the launcher, made by `cargo x gen` from its options.
 
-pub const LAUNCHER: [&str; 39] = [
+pub const LAUNCHER: [&str; 44] = [
     "RLAUNCH_AGENT_PATH",
     "RLAUNCH_BIND_TO",
     "RLAUNCH_CONFIG",
@@ -18,6 +18,7 @@ pub const LAUNCHER: [&str; 39] = [
     "RLAUNCH_MAP_BY",
     "RLAUNCH_MASTER_ADDR",
     "RLAUNCH_MASTER_PORT",
+    "RLAUNCH_MAX_RESTARTS",
     "RLAUNCH_MERGE_STDERR",
     "RLAUNCH_NNODES",
     "RLAUNCH_NO_PORT_HOLD",
@@ -27,14 +28,18 @@ pub const LAUNCHER: [&str; 39] = [
     "RLAUNCH_ON_FAILURE",
     "RLAUNCH_OUTPUT_DIR",
     "RLAUNCH_OVERSUBSCRIBE",
+    "RLAUNCH_PRELOAD",
+    "RLAUNCH_PRELOAD_REPLACE",
     "RLAUNCH_PTY",
     "RLAUNCH_PYTHON",
     "RLAUNCH_QUIET",
     "RLAUNCH_RANK_BY",
+    "RLAUNCH_SCHEDULER",
     "RLAUNCH_SSH_ACCEPT_NEW",
     "RLAUNCH_SSH_ALWAYS",
     "RLAUNCH_SSH_PORT",
     "RLAUNCH_SSH_PROGRAM",
+    "RLAUNCH_START_TIMEOUT",
     "RLAUNCH_STDIN",
     "RLAUNCH_TAG_OUTPUT",
     "RLAUNCH_TIMESTAMP",
