@@ -153,10 +153,10 @@ pub(crate) const CASES: &[Case] = &[
     },
 ];
 
-/// How often each is run: a few times, or as often as `RLAUNCH_TEST_RUNS` says.
-pub(crate) fn runs() -> Range<u32> {
+/// How often each is run: so often, or as often as `RLAUNCH_TEST_RUNS` says.
+pub(crate) fn runs(usual: u32) -> Range<u32> {
     let runs = std::env::var("RLAUNCH_TEST_RUNS").ok();
-    0..runs.and_then(|text| text.parse().ok()).unwrap_or(2)
+    0..runs.and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
 /// A delay that is another one each time, from none to `max_ms`: the same for the same run.

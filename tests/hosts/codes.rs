@@ -12,7 +12,7 @@ const JOB: [&str; 6] = ["-np", "4", "-hostfile", "hosts", "--kill-after", "2"];
 fn exit_codes_of_jobs() {
     let Some(cluster) = cluster(2) else { return };
     for case in CASES {
-        for number in runs() {
+        for number in runs(1) {
             let words = [&JOB[..], case.options, &["--"], case.words].concat();
             let ended = run(&cluster, &words);
             let name = case.name;
@@ -40,7 +40,7 @@ fn exit_codes_of_killed_parts() {
         ("ssh", program, 123),
         ("agent", program, 123),
     ] {
-        for number in runs() {
+        for number in runs(1) {
             kill(&cluster, part, options, code, number);
         }
     }

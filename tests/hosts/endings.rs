@@ -25,7 +25,7 @@ fn repeated(name: &str, options: &[&str], act: &str, check: impl Fn(&Finished, u
     words.extend(options);
     words.extend(["/bin/sh", "-c", RANKS, "sh", act]);
     let (mut seconds, mut slowest) = (0.0, Duration::ZERO);
-    let runs = runs();
+    let runs = runs(5);
     for number in runs.clone() {
         let finished = run(&cluster, &words);
         assert_no_ranks(&cluster, &format!("{name}, run {number}"));

@@ -19,7 +19,7 @@ fn job() -> Command {
 #[test]
 fn exit_codes_of_jobs() {
     for case in CASES {
-        for run in runs() {
+        for run in runs(2) {
             let ended = finish(job().args(case.options).arg("--").args(case.words));
             let code = ended.code.unwrap_or(-1);
             let name = case.name;
@@ -41,7 +41,7 @@ fn exit_codes_of_signals() {
         Signal::SIGHUP,
         Signal::SIGQUIT,
     ] {
-        for run in runs() {
+        for run in runs(2) {
             let mut command = job();
             command.args([
                 "--",
@@ -84,7 +84,7 @@ fn exit_codes_of_killed_parts() {
         ("keeper", &[125]),
         ("rank", &[137]),
     ] {
-        for run in runs() {
+        for run in runs(2) {
             let mut command = job();
             command.args([
                 "--",
