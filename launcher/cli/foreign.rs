@@ -11,10 +11,10 @@ pub(super) enum Meaning {
     Silent,
     /// Accepted and noted: the text completes "… is noted, not followed: ".
     Noted(&'static str),
-    /// `WORD NAME VALUE`, as `-x NAME=VALUE`.
+    /// `WORD NAME VALUE`, as `-x NAME=VALUE` of every program of the job.
     ExportPair,
-    /// `WORD A,B,C`, as `-x A -x B -x C`.
-    ExportList,
+    /// `WORD A,B,C`, as `-x A -x B -x C`; of every program, if it is true.
+    ExportList(bool),
     /// Open MPI 5's `--output KEY,KEY`.
     OutputKeys,
     /// As another option with this value.
@@ -52,6 +52,10 @@ const BINDING: Meaning =
 const FILES: Meaning = Meaning::Noted(
     "--output-dir writes both streams of every rank to files, --only says whose are shown too",
 );
+const NUMA: Meaning = Meaning::Noted(
+    "--bind-to numa gives ranks the cores of their GPU's NUMA node, --cores-per-rank N cores of their own",
+);
+const DEVICES: &str = "-H picks hosts, gpus= in the hostfile picks devices: `node1 gpus=0,1`";
 const PATTERN: &str = "--output-dir DIR writes a file for each stream of each rank";
 const GO_ON: Meaning = Meaning::As("on-failure", "continue");
 const MCA: Meaning = Meaning::Noted("a setting of Open MPI's own components");
@@ -95,10 +99,10 @@ const WORDS: &[Word] = &[
     word("output", 1, Meaning::OutputKeys),
     // Hydra, Intel MPI
     word("genv", 2, Meaning::ExportPair),
-    word("genvlist", 1, Meaning::ExportList),
+    word("genvlist", 1, Meaning::ExportList(true)),
     word("genvall", 0, Meaning::As("env", "all")),
     word("genvnone", 0, Meaning::As("env", "none")),
-    word("envlist", 1, Meaning::ExportList),
+    word("envlist", 1, Meaning::ExportList(false)),
     word("envall", 0, Meaning::As("env", "all")),
     word("envnone", 0, Meaning::As("env", "none")),
     word("iface", 1, Meaning::Noted("addresses are chosen by proof")),
@@ -124,6 +128,29 @@ const WORDS: &[Word] = &[
     word("redirects", 1, FILES),
     word("tee", 1, FILES),
     word("start-method", 1, Meaning::Silent),
+    word("role", 1, Meaning::Silent),
+    word("no-python", 0, Meaning::Silent),
+    word("enable-each-rank-log", 1, FILES),
+    word(
+        "local-ranks-filter",
+        1,
+        Meaning::Noted("--only RANKS says whose output is shown"),
+    ),
+    word("local-addr", 1, RENDEZVOUS),
+    word("signals-to-handle", 1, Meaning::Silent),
+    word("numa-binding", 1, NUMA),
+    word("bind-cores-to-rank", 0, NUMA),
+    word("bind-core-list", 1, NUMA),
+    word("no-ssh-check", 0, Meaning::Silent),
+    word("no-local-rank", 0, Meaning::Silent),
+    word("force-multi", 0, Meaning::Silent),
+    word(
+        "launcher-args",
+        1,
+        Meaning::Noted("--ssh-program takes ssh's own options"),
+    ),
+    word("include", 1, Meaning::Refused(DEVICES)),
+    word("exclude", 1, Meaning::Refused(DEVICES)),
     word(
         "node-rank",
         1,
@@ -137,5 +164,6 @@ const WORDS: &[Word] = &[
     // srun
     word("mpi", 1, Meaning::Silent),
     word("kill-on-bad-exit", 0, Meaning::Silent),
+    word("cpu-bind", 1, BINDING),
     word("label", 0, Meaning::As("tag-output", "")),
 ];

@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 
 use clap::Command;
 
@@ -36,6 +36,7 @@ pub(super) fn normalise(
         table: Table::new(command),
         input: arguments.into_iter().collect::<Vec<_>>().into_iter(),
         words: Vec::new(),
+        of_all: Vec::new(),
         notes: Vec::new(),
     };
     let mut programs = Vec::new();
@@ -43,6 +44,9 @@ pub(super) fn normalise(
         let another = scan.program()?;
         programs.push(std::mem::take(&mut scan.words));
         if !another {
+            for words in &mut programs {
+                words.splice(0..0, scan.of_all.iter().cloned());
+            }
             let notes = scan.notes;
             return Ok(Normalised { programs, notes });
         }
@@ -54,6 +58,8 @@ struct Scan {
     input: std::vec::IntoIter<OsString>,
     /// Of the program at hand.
     words: Vec<OsString>,
+    /// Of every program.
+    of_all: Vec<OsString>,
     notes: Vec<String>,
 }
 
@@ -193,11 +199,15 @@ impl Scan {
             }
             Meaning::ExportPair => {
                 let pair = [values[0].as_bytes(), b"=", values[1].as_bytes()].concat();
-                self.push("export", &OsString::from_vec(pair));
+                self.of_all.push(option("export", OsStr::from_bytes(&pair)));
             }
-            Meaning::ExportList => {
+            Meaning::ExportList(of_all) => {
                 for name in values[0].as_bytes().split(|&byte| byte == b',') {
-                    self.push("export", OsStr::from_bytes(name));
+                    let word = option("export", OsStr::from_bytes(name));
+                    match of_all {
+                        true => self.of_all.push(word),
+                        false => self.words.push(word),
+                    }
                 }
             }
             Meaning::OutputKeys => return self.output_keys(&values[0]),
@@ -228,9 +238,7 @@ impl Scan {
     }
 
     fn push(&mut self, long: &str, value: &OsStr) {
-        let mut word = OsString::from(format!("--{long}="));
-        word.push(value);
-        self.words.push(word);
+        self.words.push(option(long, value));
     }
 
     fn value(&mut self, typed: &OsStr) -> Result<OsString, CliError> {
@@ -248,6 +256,12 @@ impl Scan {
             suggestion: super::suggest(name, known).map(|name| format!("--{name}")),
         }
     }
+}
+
+fn option(long: &str, value: &OsStr) -> OsString {
+    let mut word = OsString::from(format!("--{long}="));
+    word.push(value);
+    word
 }
 
 #[derive(Debug, Clone)]

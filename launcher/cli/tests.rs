@@ -97,6 +97,10 @@ fn options_end_at_the_program() {
         ("prog -- a", "-- prog -- a"),
         ("-", "-- -"),
         ("-- prog :", "-- prog :"),
+        (
+            "-genv A 1 -n 2 a : -genvlist B -envlist C b",
+            "--export=A=1 --export=B --np=2 -- a : --export=A=1 --export=B --export=C -- b",
+        ),
         ("-np 1 a x : -np 2 -- b :", "--np=1 -- a x : --np=2 -- b :"),
         (
             "-m a -np 3 : -npernode 2 c",

@@ -27,7 +27,7 @@ pub struct HostOptions {
         long,
         value_name = "N",
         allow_negative_numbers = true,
-        alias = "num-nodes"
+        aliases = ["num-nodes", "nodes"]
     )]
     pub nnodes: Option<String>,
     /// Whose hosts: those of the `slurm` job that this is inside of, `none`: leave it out of account

@@ -18,7 +18,7 @@ pub struct PlaceOptions {
     #[arg(long, value_name = "WHAT")]
     pub bind_to: Option<String>,
     /// Cores of each rank's own; binds to them
-    #[arg(long, value_name = "N", aliases = ["cpus-per-rank", "cpus-per-proc"],
+    #[arg(long, value_name = "N", aliases = ["cpus-per-rank", "cpus-per-proc", "cpus-per-task"],
           allow_negative_numbers = true)]
     pub cores_per_rank: Option<String>,
     /// Tell which cores each rank may use, as found once it runs
