@@ -249,6 +249,20 @@ fn ranks_are_bound_as_asked() {
         format!("{all}\n")
     );
 
+    // The next attempt finds the cores of the last one free.
+    let script = format!("{CORES}; exit $((1 - TORCHELASTIC_RESTART_COUNT))");
+    let words = [
+        "-H",
+        "node1:2",
+        "--bind-to",
+        "core",
+        "--max-restarts",
+        "1",
+        "/bin/sh",
+        "-c",
+    ];
+    let again = run_well(&cluster, &[&words[..], &[&script]].concat());
+    assert!(!again.stderr.contains("not bound"), "{}", again.report());
     let map = here(&["--bind-to", "core", "--dry-run", "--json"]);
     let map: serde_json::Value = serde_json::from_str(&map.stdout).unwrap();
     let planned = map["ranks"][1]["cores"][0].to_string();

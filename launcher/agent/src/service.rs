@@ -37,7 +37,7 @@ struct State {
     bundle: Option<PathBuf>,
     /// The held port and the probe's listener, to the end of the job.
     master: Option<Master>,
-    /// The cores of the ranks, to the end of the job.
+    /// The cores of the ranks, until the job takes them.
     claims: Claims,
 }
 
@@ -177,6 +177,7 @@ impl Agent for AgentService {
             outgoing,
             bundle,
             report: self.report.clone(),
+            claims: std::mem::take(&mut state.claims),
         };
         let job_ended = self.job_ended.clone();
         state.job = Some(tokio::spawn(async move {

@@ -37,6 +37,7 @@ pub(crate) use keeper_link::KeeperLink;
 pub(crate) use outgoing::{Outgoing, OutgoingStream, outgoing};
 pub(crate) use report::JobReport;
 
+use crate::cores::Claims;
 use crate::keeper::messages::Order;
 
 /// Between the opening of the stream and its Launch.
@@ -52,6 +53,8 @@ pub(crate) struct Context {
     pub(crate) outgoing: Outgoing,
     pub(crate) bundle: Option<PathBuf>,
     pub(crate) report: Arc<Mutex<JobReport>>,
+    /// The cores of its ranks; given back before the launcher hears that the job is over.
+    pub(crate) claims: Claims,
 }
 
 /// Runs the job; returns once its processes are gone and the launcher's stream has ended.

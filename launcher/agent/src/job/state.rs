@@ -22,6 +22,7 @@ use super::start::{RankIo, Starter};
 use super::{CLEANUP_MAX, Context, KeeperLink, Outgoing, next, orphan_order};
 use crate::autopsy::Autopsy;
 use crate::clock::now_us;
+use crate::cores::Claims;
 use crate::job::report::JobReport;
 use crate::keeper::messages::{Event, Order};
 use crate::record;
@@ -49,6 +50,7 @@ pub(super) struct Job {
     pub(super) gone: bool,
     /// Removed by the keeper with its last process, or here if the keeper is gone.
     pub(super) record: Option<record::Writer>,
+    claims: Claims,
 }
 
 impl Job {
@@ -62,6 +64,7 @@ impl Job {
             outgoing,
             bundle,
             report,
+            claims,
         } = context;
         let (listener, socket_name) = match ranks::bind() {
             Ok(bound) => bound,
@@ -112,6 +115,7 @@ impl Job {
             autopsy,
             gone: false,
             record,
+            claims,
         };
         job.report(|report| {
             report.job_id = launch.job_id.to_vec();
@@ -152,6 +156,8 @@ impl Job {
                 }
             }
         }
+        // The job's next attempt may come at once.
+        self.claims.clear();
         self.outgoing.finish().await;
     }
 
