@@ -70,9 +70,12 @@ fn models() -> Result<(), String> {
 }
 
 fn garbage() -> Result<(), String> {
-    let mut test = sh::cargo(["test", "--package", "rlaunch-transport"]);
-    test.args(["--test", "garbage", "--", "--nocapture"]);
-    sh::run(test.env("RLAUNCH_GARBAGE_SECONDS", GARBAGE_SECONDS))
+    for package in ["rlaunch-transport", "rlaunch-plan"] {
+        let mut test = sh::cargo(["test", "--package", package]);
+        test.args(["--test", "garbage", "--", "--nocapture"]);
+        sh::run(test.env("RLAUNCH_GARBAGE_SECONDS", GARBAGE_SECONDS))?;
+    }
+    Ok(())
 }
 
 /// Each way in which a job ends, so often that a race would show; on hosts where there can be any.

@@ -15,7 +15,7 @@ pub struct Fuzz {
     how_to_keep: &'static str,
 }
 
-pub const ALL: [Fuzz; 2] = [
+pub const ALL: [Fuzz; 3] = [
     Fuzz {
         folder: "runtime/transport/fuzz",
         program: "rlaunch-transport-fuzz",
@@ -33,6 +33,18 @@ pub const ALL: [Fuzz; 2] = [
         folder: "launcher/remote/fuzz",
         program: "rlaunch-remote-fuzz",
         targets: &["ssh_config", "known_hosts", "key_file", "greeting"],
+        how_to_keep: "a copy of it in corpus/TARGET",
+    },
+    Fuzz {
+        folder: "launcher/plan/fuzz",
+        program: "rlaunch-plan-fuzz",
+        targets: &[
+            "hostfile",
+            "hosts_toml",
+            "host_list",
+            "nodelist",
+            "environment",
+        ],
         how_to_keep: "a copy of it in corpus/TARGET",
     },
 ];

@@ -18,6 +18,8 @@ pub struct Export {
 pub enum ExportError {
     #[error("-x {word}: a name is missing\nhint: -x NAME or -x NAME=VALUE")]
     NoName { word: String },
+    #[error("-x {word}: a value can't hold a NUL byte")]
+    Nul { word: String },
     #[error("-x {word}: a pattern can't have a value\nhint: one name, or no value")]
     Pattern { word: String },
     #[error("-x {word}: one variable at a time\nhint: {hint}")]
@@ -53,6 +55,10 @@ impl Export {
                 word: shown(),
                 hint,
             });
+        }
+        // It would end there.
+        if value.as_ref().is_some_and(|value| value.contains(&0)) {
+            return Err(ExportError::Nul { word: shown() });
         }
         if is_pattern(name) && value.is_some() {
             return Err(ExportError::Pattern { word: shown() });
