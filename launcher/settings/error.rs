@@ -31,6 +31,8 @@ pub enum SettingsError {
          hint: start rlaunch from the job's script, or by salloc"
     )]
     NoSlurmJob,
+    #[error("-H {list}: this is a file, -H takes hosts\nhint: -hostfile {list}")]
+    ListIsFile { list: String },
     #[error(transparent)]
     Allocation(#[from] AllocationError),
     #[error(transparent)]

@@ -79,7 +79,7 @@ fn own_hosts(
             None => return Ok(None),
         }
     } else {
-        let list = allocation::parse_host_list(&options.hosts.host.join(","))?;
+        let list = host_list(options)?;
         match own.as_ref().or(of_the_job) {
             Some(file) => Allocation::select(file, &list)?,
             None => by_list(&list, slurm)?,
@@ -106,18 +106,24 @@ fn fit(slurm: Option<&SlurmJob>, allocation: &mut Allocation) -> Result<(), Sett
 }
 
 fn of_all(options: &Options, slurm: Option<&SlurmJob>) -> Result<Allocation, SettingsError> {
-    let list = options.hosts.host.join(",");
     let file = options.hosts.hostfile.as_deref();
-    let mut allocation = match (file, list.is_empty() && options.hosts.host.is_empty()) {
+    let mut allocation = match (file, options.hosts.host.is_empty()) {
         (Some(path), true) => Allocation::from_hostfile(&read_hostfile(path)?),
-        (Some(path), false) => {
-            Allocation::select(&read_hostfile(path)?, &allocation::parse_host_list(&list)?)?
-        }
-        (None, false) => by_list(&allocation::parse_host_list(&list)?, slurm)?,
+        (Some(path), false) => Allocation::select(&read_hostfile(path)?, &host_list(options)?)?,
+        (None, false) => by_list(&host_list(options)?, slurm)?,
         (None, true) => slurm.map_or_else(|| Allocation::local("localhost"), SlurmJob::allocation),
     };
     fit(slurm, &mut allocation)?;
     Ok(allocation)
+}
+
+/// What stands behind `-H`; deepspeed's `-H` is a file.
+fn host_list(options: &Options) -> Result<Vec<HostListEntry>, SettingsError> {
+    let list = options.hosts.host.join(",");
+    allocation::parse_host_list(&list).map_err(|error| match Path::new(&list).is_file() {
+        true => SettingsError::ListIsFile { list },
+        false => error.into(),
+    })
 }
 
 /// `--nnodes`

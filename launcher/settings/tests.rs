@@ -49,6 +49,10 @@ fn mistakes_are_refused_with_their_values() {
             "--nnodes 2 asks for more hosts than there are (1)",
         ),
         (
+            "-H /etc/hosts true",
+            "-H /etc/hosts: this is a file, -H takes hosts\nhint: -hostfile /etc/hosts",
+        ),
+        (
             "-hostfile /nonexistent/hosts true",
             "hostfile /nonexistent/hosts: No such file or directory (os error 2)",
         ),
