@@ -118,6 +118,24 @@ fn a_stalled_reader_stops_only_who_prints() {
     assert!(Path::new(&file("printed")).exists());
 }
 
+/// `| less` that shows stdout and takes no more of it: stderr is seen all the same.
+#[test]
+fn a_stalled_stdout_does_not_hold_stderr() {
+    let script = "if [ $RANK = 0 ]; then yes | head -c 3000000; else sleep 0.5; echo seen >&2; fi";
+    let mut child = rlaunch()
+        .args(["--oversubscribe", "-np", "2", "--", "sh", "-c", script])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut text = [0; 5];
+    child.stderr.take().unwrap().read_exact(&mut text).unwrap();
+    assert_eq!(&text, b"seen\n");
+    let mut stdout = child.stdout.take().unwrap();
+    let count = std::io::copy(&mut stdout, &mut std::io::sink()).unwrap();
+    assert!(child.wait().unwrap().success() && count == 3_000_000);
+}
+
 /// A full disk: what is printed waits for room, and nothing is lost once there is some.
 #[test]
 fn a_full_disk_is_waited_for() {
