@@ -287,7 +287,7 @@ mod tests {
             process(100, 1, 100, 1000),
             process(6, 100, 6, 1500),
             process(7, 6, 7, 1600),
-            process(8, 100, 100, 1600),
+            process(8, 100, 8, 1600),
         ];
         let found = left(&record(None), processes);
         assert_eq!(found, [(8, Evidence::Below(100))]);
