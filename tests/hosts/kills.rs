@@ -56,6 +56,14 @@ fn settle(cluster: &Cluster, name: &str, job: Running) -> Finished {
     let idle = cluster.await_idle(CLEAN_LIMIT);
     let idle = idle.unwrap_or_else(|error| panic!("{name}: {error}\n{}", job.stderr()));
     println!("{name}: nothing left after {:.2} s", idle.as_secs_f64());
+    for host in cluster.hosts() {
+        // A host that is off has none; one that never had a rank has not even the folder.
+        let Ok(folder) = cluster.path_on(host, "/tmp/rlaunch-0/jobs") else {
+            continue;
+        };
+        let records = std::fs::read_dir(folder).into_iter().flatten();
+        assert_eq!(records.count(), 0, "{name}: {host} still has a record");
+    }
     job.wait(JOB_LIMIT).unwrap()
 }
 
