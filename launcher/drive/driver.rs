@@ -26,6 +26,8 @@ use crate::talk;
 
 pub(super) struct Driver<'a> {
     pub(super) placement: &'a Placement,
+    /// What messages call each program; none where there is but one.
+    pub(super) programs: Vec<Option<String>>,
     /// `--report-bindings`: what was planned, by rank.
     reported_cores: Option<&'a Cores>,
     pub(super) supervisor: Supervisor,
@@ -115,6 +117,11 @@ impl<'a> Driver<'a> {
         let world = plan.placement.ranks.len();
         Self {
             placement: &plan.placement,
+            programs: settings
+                .placements
+                .iter()
+                .map(|it| it.label.clone())
+                .collect(),
             reported_cores: settings.binding.report.then_some(&plan.cores),
             supervisor,
             links: Links::open(nodes, launches),

@@ -190,7 +190,8 @@ async fn prepare(
     if !settings.dry_run && restarts.count == 0 && !settings.preload.paths.is_empty() {
         let names: Vec<String> = nodes.iter().map(|node| node.name.clone()).collect();
         progress.begin("ready with the files of --preload", names);
-        preload::preload(settings, &allocation, &mut nodes).await?;
+        let preload = preload::preload(settings, &allocation, &mut nodes);
+        progress.uncounted(preload).await?;
     }
     check::hosts(settings, &allocation, &placement, &nodes)?;
     let cores = bind::choose(settings, &allocation, &placement, &mut nodes).await?;

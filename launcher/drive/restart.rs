@@ -32,14 +32,14 @@ pub(super) async fn attempts(
     };
     let mut launched_at: Option<Duration> = None;
     loop {
-        let began = start.elapsed();
-        let progress = Progress::default();
+        let progress = Progress::new();
+        let start_timeout = settings.limits.start_timeout;
         let prepared = tokio::select! {
             biased;
             signal = signals.next_end() => return Err(DriveError::Interrupted { signal }),
             prepared = prepare(settings, identity.clone(), restarts, &progress) => prepared?,
-            () = sleep(settings.limits.start_timeout) => {
-                return Err(progress.overdue(settings.limits.start_timeout.unwrap_or_default()));
+            () = progress.run_out(start_timeout) => {
+                return Err(progress.overdue(start_timeout.unwrap_or_default()));
             }
         };
         let Ready {
@@ -58,8 +58,7 @@ pub(super) async fn attempts(
                 .limits
                 .timeout
                 .map(|limit| limit.saturating_sub(so_far)),
-            start: (settings.limits.start_timeout)
-                .map(|limit| limit.saturating_sub(now.saturating_sub(began))),
+            start: start_timeout.map(|limit| progress.left(limit)),
         };
         report.planned(settings, &plan);
         let attempt = Attempt {
@@ -92,11 +91,4 @@ fn announce(verdict: &Verdict, restarts: Restarts) -> Option<String> {
         let next = count + 1;
         format!("rlaunch: starting the whole job again (restart {next} of {max})\n")
     })
-}
-
-async fn sleep(limit: Option<Duration>) {
-    match limit {
-        Some(limit) => tokio::time::sleep(limit).await,
-        None => std::future::pending().await,
-    }
 }

@@ -121,6 +121,10 @@ impl Driver<'_> {
         note: impl FnOnce(&Verdict) -> Option<String>,
     ) -> Ended {
         verdict.read(|rank| self.ranks[rank as usize].tail.printed());
+        let program = verdict
+            .rank()
+            .map(|rank| self.placement.ranks[rank as usize].program);
+        verdict.program = program.and_then(|index| self.programs[index as usize].clone());
         let broken_pipe =
             matches!(verdict.outcome, Outcome::Interrupted { .. }) && self.stdout_closed;
         let mut text = verdict.render();

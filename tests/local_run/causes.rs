@@ -31,6 +31,25 @@ fn of_equal_failures_the_one_that_tells_is_named() {
     assert!(verdict.contains("| no such file: data"), "{verdict}");
 }
 
+#[test]
+fn of_several_programs_the_one_is_told() {
+    let words = [
+        "--oversubscribe",
+        "-np",
+        "1",
+        "sleep",
+        "100",
+        ":",
+        "-np",
+        "1",
+        "false",
+    ];
+    let run = finish(rlaunch().args(words));
+    assert_eq!(run.code, Some(1), "{}", run.stderr);
+    let words = "after its start; program 1 (false)\n";
+    assert!(run.stderr.contains(words), "{}", run.stderr);
+}
+
 /// Rank 0's exception came first, but its end takes long; rank 1 fails by that.
 #[test]
 fn an_error_before_the_first_end_is_told() {

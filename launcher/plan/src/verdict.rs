@@ -24,6 +24,9 @@ pub struct Verdict {
     pub findings: Findings,
     /// What is behind the causing rank's exit status; filled in by [`Verdict::read`].
     pub why: Option<Why>,
+    /// The causing rank's program, where the job has several: `program 1 (worker.py)`; filled in by
+    /// the driver.
+    pub program: Option<String>,
     /// How each rank ended, by rank.
     pub ranks: Vec<RankFate>,
     /// Hosts that were silent when something failed elsewhere.

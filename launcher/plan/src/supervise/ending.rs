@@ -206,6 +206,7 @@ impl Supervisor {
             },
             findings: cause.map(|rank| rank.findings.clone()).unwrap_or_default(),
             why: None,
+            program: None,
             ranks,
             suspects,
             left_early,

@@ -111,7 +111,11 @@ fn when(verdict: &Verdict) -> String {
         None => "the job's",
     };
     let after = seconds_of_ms(after_ms);
-    format!("at {hour:02}:{minute:02}:{second:02} UTC, {after} after {whose} start")
+    let program = verdict.program.as_ref().map(|name| format!("; {name}"));
+    format!(
+        "at {hour:02}:{minute:02}:{second:02} UTC, {after} after {whose} start{}",
+        program.unwrap_or_default()
+    )
 }
 
 /// What is behind the exit status.

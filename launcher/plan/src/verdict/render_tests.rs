@@ -19,6 +19,7 @@ fn verdict(cause: Cause, fates: &[Fate]) -> Verdict {
         },
         findings: Findings::default(),
         why: None,
+        program: None,
         ranks: ranks.collect(),
         suspects: Vec::new(),
         left_early: Vec::new(),
@@ -222,7 +223,8 @@ fn evidence_stands_in_the_first_line() {
 /// Rank 0 failed and hung in its own end; rank 1 failed by that.
 #[test]
 fn an_error_that_came_before_is_told() {
-    let verdict = read(Ending::Code(1), Findings::default(), Some("Error: peer"));
+    let mut verdict = read(Ending::Code(1), Findings::default(), Some("Error: peer"));
+    verdict.program = Some("program 1 (b.py)".into());
     let expected = EarlierError {
         rank: 0,
         host: "n0".into(),
@@ -231,6 +233,8 @@ fn an_error_that_came_before_is_told() {
     };
     assert_eq!(verdict.earlier_errors, [expected]);
     let text = verdict.render();
+    let which = "12.3 s after its start; program 1 (b.py)\n";
+    assert!(text.contains(which), "{text}");
     let line = "rank 0 on n0 had printed 400 ms before: OSError: disk\n";
     assert!(text.contains(line), "{text}");
 }
