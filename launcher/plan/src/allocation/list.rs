@@ -40,10 +40,10 @@ pub fn parse_host_list(list: &str) -> Result<Vec<HostListEntry>, AllocationError
                 Some(entry) => entry.slots = add(entry.slots, slots),
                 None => entries.push(HostListEntry { host, slots }),
             }
-        }
-        if entries.len() > HOSTS_MAX {
-            let error = SpecError::new(0, format!("more than {HOSTS_MAX} hosts"));
-            return Err(bad_entry(list, word, error.hint("write a hostfile")));
+            if entries.len() > HOSTS_MAX {
+                let error = SpecError::new(0, format!("more than {HOSTS_MAX} hosts"));
+                return Err(bad_entry(list, word, error.hint("write a hostfile")));
+            }
         }
     }
     Ok(entries)
