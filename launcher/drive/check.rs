@@ -87,7 +87,7 @@ struct Found<'a> {
     found: v1::ProgramFound,
 }
 
-/// The user's own is there or refused; `--wdir` is made, and that is said.
+/// The user's own is there or refused; `--wdir` is made later.
 fn directory(
     settings: &Settings,
     program: &ProgramSettings,
@@ -104,8 +104,9 @@ fn directory(
     if !program.create_directory {
         return Err(DriveError::NoDirectory { hosts, directory });
     }
-    let will = if settings.dry_run { "would be" } else { "is" };
-    note(&format!("{hosts}: directory {directory} {will} created"));
+    if settings.dry_run {
+        note(&format!("{hosts}: directory {directory} would be created"));
+    }
     Ok(())
 }
 

@@ -41,6 +41,12 @@ pub enum DriveError {
     )]
     NoDirectory { hosts: String, directory: String },
     #[error(
+        "{}\n\
+         hint: --wdir DIR starts ranks in a directory that is there, or can be made, on every host",
+        .0.join("\n")
+    )]
+    NotMade(Vec<String>),
+    #[error(
         "{hosts}: there is no interpreter {python}\n\
          hint: --python PATH names another one, or install it there"
     )]
@@ -98,7 +104,7 @@ impl DriveError {
             | Self::Report { .. }
             | Self::Files(_) => exit_code::USAGE,
             Self::Interrupted { signal } => exit_code::of_signal(*signal),
-            Self::NoDirectory { .. } => exit_code::CANNOT_START,
+            Self::NoDirectory { .. } | Self::NotMade(_) => exit_code::CANNOT_START,
             Self::NoPython { .. } => exit_code::NOT_FOUND,
             _ => exit_code::LAUNCHER,
         }

@@ -88,7 +88,6 @@ fn program_spec(
             .into_os_string()
             .into_encoded_bytes()
             .into(),
-        create_directory: program.create_directory,
         clear_environment: program.overlay.clear,
         environment: environment.into_iter().map(variable).collect(),
         python: start.python(python),

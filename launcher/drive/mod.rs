@@ -13,6 +13,7 @@
 mod bind;
 mod bundle;
 mod check;
+mod directories;
 mod driver;
 mod error;
 mod identity;
@@ -194,6 +195,7 @@ async fn prepare(
         progress.uncounted(preload).await?;
     }
     check::hosts(settings, &allocation, &placement, &nodes)?;
+    directories::make(settings, &allocation, &placement, &mut nodes).await?;
     let cores = bind::choose(settings, &allocation, &placement, &mut nodes).await?;
     let mut plan = Plan::new(settings, identity, allocation, placement, cores, restarts);
     if settings.dry_run {

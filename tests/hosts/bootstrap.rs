@@ -177,7 +177,11 @@ fn missing_on_a_host() {
         .unwrap();
     let nowhere = run(&cluster, &words);
     assert_ne!(nowhere.code(), 0, "{}", nowhere.report());
-    assert_says(&nowhere, &["/only/here", "node2", "--wdir"]);
+    assert_says(
+        &nowhere,
+        &["/only/here", "node2", "not a directory", "--wdir"],
+    );
+    assert!(!nowhere.stdout.contains("ran"), "{}", nowhere.report());
 }
 
 /// A host that is not there is named, with what was tried.

@@ -12,6 +12,7 @@ mod autopsy;
 mod cache;
 mod clock;
 mod cores;
+mod directories;
 mod forked;
 mod install;
 mod job;

@@ -9,9 +9,9 @@ use rlaunch_control::v1::agent_server::Agent;
 use rlaunch_control::v1::worker_service_server::WorkerService;
 use rlaunch_control::v1::{
     BindReply, BindRequest, CompareReply, CompareRequest, InstallChunk, InstallReply,
-    OpenMasterReply, OpenMasterRequest, PreloadChunk, PreloadReply, ProveMasterReply,
-    ProveMasterRequest, ReapReply, ReapRequest, StatusReply, StatusRequest, SurveyReply,
-    SurveyRequest, ToAgent,
+    MakeDirectoriesReply, MakeDirectoriesRequest, OpenMasterReply, OpenMasterRequest, PreloadChunk,
+    PreloadReply, ProveMasterReply, ProveMasterRequest, ReapReply, ReapRequest, StatusReply,
+    StatusRequest, SurveyReply, SurveyRequest, ToAgent,
 };
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -21,7 +21,7 @@ use crate::cores::{self, Claims};
 use crate::job::{self, Context, JobReport, KeeperLink, outgoing};
 use crate::keeper::KeeperEnd;
 use crate::master::Master;
-use crate::{install, master, preload, reap, survey};
+use crate::{directories, install, master, preload, reap, survey};
 
 pub(crate) struct AgentService {
     state: Mutex<State>,
@@ -111,6 +111,13 @@ impl Agent for AgentService {
         let bundle_path = path.to_string_lossy().into_owned();
         self.state().bundle = Some(path);
         Ok(Response::new(InstallReply { bundle_path }))
+    }
+
+    async fn make_directories(
+        &self,
+        request: Request<MakeDirectoriesRequest>,
+    ) -> Result<Response<MakeDirectoriesReply>, Status> {
+        Ok(Response::new(directories::make(request.into_inner())))
     }
 
     async fn bind(&self, request: Request<BindRequest>) -> Result<Response<BindReply>, Status> {

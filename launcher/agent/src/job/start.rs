@@ -65,10 +65,9 @@ impl Starter<'_> {
         let launch = self.launch;
         let bundle = self.bundle.take();
         let login = login();
-        let ready: Vec<_> = (0..)
-            .zip(&launch.programs)
-            .map(|(index, program)| {
-                let runs_here = launch.ranks.iter().any(|spec| spec.program == index);
+        let programs = launch.programs.iter();
+        let ready: Vec<_> = programs
+            .map(|program| {
                 let common = Common {
                     login: if program.clear_environment {
                         Environment::new()
@@ -80,22 +79,14 @@ impl Starter<'_> {
                     socket: self.socket,
                     directory: &program.directory,
                 };
-                let prepared = match runs_here {
-                    true => prepare_directory(program),
-                    false => Ok(()),
-                };
-                (program, common, prepared)
+                (program, common)
             })
             .collect();
         let mut started = Vec::new();
         for spec in &launch.ranks {
             let began = match ready.get(spec.program as usize) {
                 None => Err(failed(spec, "program", b"", libc::EINVAL)),
-                Some((program, _, Err(error))) => {
-                    let errno = error.raw_os_error().unwrap_or(libc::EIO);
-                    Err(failed(spec, "directory", &program.directory, errno))
-                }
-                Some((program, common, Ok(()))) => {
+                Some((program, common)) => {
                     let environment = environment::of_rank(common, &spec.environment);
                     self.start(spec, program, environment).await
                 }
@@ -212,15 +203,6 @@ fn failed(spec: &RankSpec, what: &str, path: &[u8], errno: i32) -> LaunchFailed 
         path: path.to_vec().into(),
         errno,
     }
-}
-
-/// Makes the directory that the user asked for by name. One that is there already, or is not to
-/// be made, is the keeper's to enter, and to tell of.
-fn prepare_directory(program: &Program) -> io::Result<()> {
-    if !program.create_directory {
-        return Ok(());
-    }
-    std::fs::create_dir_all(Path::new(OsStr::from_bytes(&program.directory)))
 }
 
 /// The script that Python would not find: told here, where the host and a remedy can be named.

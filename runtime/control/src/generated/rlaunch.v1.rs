@@ -28,6 +28,23 @@ pub struct ProgramFound {
     #[prost(bool, tag = "3")]
     pub directory_exists: bool,
 }
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct MakeDirectoriesRequest {
+    #[prost(bytes = "bytes", repeated, tag = "1")]
+    pub paths: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct MakeDirectoriesReply {
+    #[prost(message, repeated, tag = "1")]
+    pub not_made: ::prost::alloc::vec::Vec<NotMade>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct NotMade {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub path: ::prost::bytes::Bytes,
+    #[prost(string, tag = "2")]
+    pub why: ::prost::alloc::string::String,
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SurveyReply {
     /// as they were asked
@@ -371,9 +388,6 @@ pub struct Program {
     pub argv: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
     #[prost(bytes = "bytes", tag = "2")]
     pub directory: ::prost::bytes::Bytes,
-    /// where it is absent, with its parents: --wdir
-    #[prost(bool, tag = "3")]
-    pub create_directory: bool,
     /// --env none: start from nothing instead of the login environment
     #[prost(bool, tag = "4")]
     pub clear_environment: bool,
@@ -972,6 +986,31 @@ pub mod agent_client {
             req.extensions_mut().insert(GrpcMethod::new("rlaunch.v1.Agent", "Install"));
             self.inner.client_streaming(req, path, codec).await
         }
+        /// Makes directories that are absent, with their parents: --wdir.
+        pub async fn make_directories(
+            &mut self,
+            request: impl tonic::IntoRequest<super::MakeDirectoriesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::MakeDirectoriesReply>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/rlaunch.v1.Agent/MakeDirectories",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("rlaunch.v1.Agent", "MakeDirectories"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Chooses and claims cores for this host's ranks, to the end of the job.
         pub async fn bind(
             &mut self,
@@ -1145,6 +1184,14 @@ pub mod agent_server {
             &self,
             request: tonic::Request<tonic::Streaming<super::InstallChunk>>,
         ) -> std::result::Result<tonic::Response<super::InstallReply>, tonic::Status>;
+        /// Makes directories that are absent, with their parents: --wdir.
+        async fn make_directories(
+            &self,
+            request: tonic::Request<super::MakeDirectoriesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::MakeDirectoriesReply>,
+            tonic::Status,
+        >;
         /// Chooses and claims cores for this host's ranks, to the end of the job.
         async fn bind(
             &self,
@@ -1352,6 +1399,51 @@ pub mod agent_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.client_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/rlaunch.v1.Agent/MakeDirectories" => {
+                    #[allow(non_camel_case_types)]
+                    struct MakeDirectoriesSvc<T: Agent>(pub Arc<T>);
+                    impl<
+                        T: Agent,
+                    > tonic::server::UnaryService<super::MakeDirectoriesRequest>
+                    for MakeDirectoriesSvc<T> {
+                        type Response = super::MakeDirectoriesReply;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::MakeDirectoriesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Agent>::make_directories(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = MakeDirectoriesSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)
