@@ -55,12 +55,17 @@ fn rlaunch() -> Command {
     command
         .env("XDG_CONFIG_HOME", "/nonexistent")
         .stdin(Stdio::null());
+    forget_settings(&mut command);
+    command
+}
+
+/// What the tests themselves are told by variables is nothing to a job.
+fn forget_settings(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         if name.as_encoded_bytes().starts_with(b"RLAUNCH_") {
             command.env_remove(name);
         }
     }
-    command
 }
 
 fn run<S: AsRef<OsStr>>(arguments: &[S]) -> Run {

@@ -28,7 +28,10 @@ pub(super) async fn make(
     let places = nodes.iter_mut().zip(&placement.nodes);
     let calls = places.filter_map(|(node, place)| {
         let paths = absent(settings, allocation, placement, place, node);
-        (!paths.is_empty()).then(|| async move {
+        if paths.is_empty() {
+            return None;
+        }
+        Some(async move {
             let request = v1::MakeDirectoriesRequest {
                 paths: paths.clone(),
             };

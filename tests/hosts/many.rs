@@ -1,6 +1,7 @@
 //! Many hosts: all of them start, and those that can't are named.
 
 use crate::common::{assert_says, cluster_with, run, run_well, write};
+use rlaunch_harness::HOME;
 use std::time::{Duration, Instant};
 
 /// Around 64, where launchers that start hosts by a tree have hung; and the most that a cluster has.
@@ -63,7 +64,7 @@ fn every_number_of_hosts_starts_and_missing_ones_are_named() {
     assert_says(&late, &["node7, node128", "--start-timeout"]);
     assert!(!late.stderr.contains("node8"), "{}", late.report());
     let config = "KexAlgorithms curve25519-sha256\nConnectTimeout 3\n";
-    write(&cluster, "head", "/root/.ssh/config", config);
+    write(&cluster, "head", &format!("{HOME}/.ssh/config"), config);
     let refused = run(&cluster, &["--hostfile", "hosts", "true"]);
     assert_eq!(refused.code(), 125, "{}", refused.report());
     let named = ["cannot reach node7 ", "cannot reach node128 ", "3 s"];

@@ -110,8 +110,7 @@ fn directories(cluster: &Cluster) {
     assert_says(
         &finished,
         &[
-            "on node1",
-            "directory /plain/sub: Not a directory",
+            "node1: directory /plain/sub can't be made: not a directory",
             "--wdir DIR",
         ],
     );

@@ -4,7 +4,7 @@ use crate::common::{JOB_LIMIT, assert_says, cluster, rlaunch, run, run_well, sta
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::pty::openpty;
-use rlaunch_harness::Cluster;
+use rlaunch_harness::{Cluster, HOME};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
@@ -84,7 +84,7 @@ fn an_encrypted_key() {
         for host in ["node1", "node2", "node3"] {
             assert!(shown.contains(&format!("{host}\r\n")), "{shown}");
         }
-        assert_eq!(shown.matches("/root/.ssh/id_ed25519").count(), 2, "{shown}");
+        assert_eq!(shown.matches("/.ssh/id_ed25519").count(), 2, "{shown}");
         assert!(
             !shown.contains("wrong") && !shown.contains("sesame"),
             "{shown}"
@@ -96,7 +96,7 @@ fn an_encrypted_key() {
 
     let finished = run(&cluster, &job);
     assert_eq!(finished.code(), 125, "{}", finished.report());
-    assert_says(&finished, &["no terminal", "ssh-add /root/.ssh/id_ed25519"]);
+    assert_says(&finished, &["no terminal", "ssh-add ", "/.ssh/id_ed25519"]);
 }
 
 /// Hosts that know each other's machines need no key of the user. Only the ssh program can, and it
@@ -111,10 +111,12 @@ fn host_based_logins() {
          ssh-keygen -y -f /run/host/host_key >/etc/ssh/ssh_host_ed25519_key.pub && \
          printf 'EnableSSHKeysign yes\\nHostbasedAuthentication yes\\n' >/etc/ssh/ssh_config",
     );
-    let known = cluster.path_on("head", "/root/.ssh/known_hosts").unwrap();
+    let known = cluster
+        .path_on("head", format!("{HOME}/.ssh/known_hosts"))
+        .unwrap();
     let known = std::fs::read_to_string(known).unwrap();
     for host in ["node1", "node2"] {
-        write(&cluster, host, "/root/.ssh/known_hosts", &known);
+        write(&cluster, host, &format!("{HOME}/.ssh/known_hosts"), &known);
         shell(
             &cluster,
             host,
@@ -193,13 +195,13 @@ fn hosts_as_they_are_found() {
     write(
         &cluster,
         "node1",
-        "/root/.bashrc",
+        &format!("{HOME}/.bashrc"),
         "sleep 2\ncase $- in *i*) ;; *) return;; esac\n",
     );
     write(
         &cluster,
         "node2",
-        "/root/.bashrc",
+        &format!("{HOME}/.bashrc"),
         "export PATH=/nowhere\nunset LANG\n",
     );
     for host in ["node1", "node2"] {
@@ -223,7 +225,7 @@ fn hosts_as_they_are_found() {
     assert_eq!(refused.code(), 125, "{}", refused.report());
     assert_says(
         &refused,
-        &["node1", "/root/.cache/rlaunch: others may write there"],
+        &["node1", "/.cache/rlaunch: others may write there"],
     );
     let full = "rm -r ~/.cache/rlaunch; mount -t tmpfs -o size=64k tmpfs ~/.cache; \
                 mount -o remount,noexec /tmp && mount -t tmpfs -o noexec tmpfs /var/tmp";
@@ -232,7 +234,7 @@ fn hosts_as_they_are_found() {
     assert_eq!(refused.code(), 125, "{}", refused.report());
     let reasons = [
         "cannot reach node1",
-        "/root/.cache/rlaunch: No space left on device",
+        "/.cache/rlaunch: No space left on device",
         "/tmp/rlaunch-0: mounted noexec",
         "/var/tmp/rlaunch-0: mounted noexec",
     ];
@@ -262,7 +264,7 @@ fn a_clock_that_is_off() {
     write(
         &cluster,
         "node1",
-        "/root/.bashrc",
+        &format!("{HOME}/.bashrc"),
         "export LD_PRELOAD=/job/off.so\n",
     );
     let ranks = "[ $RANK = 1 ] && sleep 0.15; exit $((RANK + 3))";

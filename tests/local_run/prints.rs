@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use super::{ranks, rlaunch};
+use super::{forget_settings, ranks, rlaunch};
 
 #[test]
 fn streams_stay_apart() {
@@ -196,10 +196,10 @@ fn a_full_stdout_is_told() {
 #[test]
 fn a_closed_stdout_costs_only_the_output() {
     let script = "exec \"$0\" -np 1 -- sh -c 'echo gone; echo here >&2; exit 3' >&-";
-    let output = std::process::Command::new("sh")
-        .args(["-c", script, env!("CARGO_BIN_EXE_rlaunch")])
-        .output()
-        .unwrap();
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_rlaunch")]);
+    forget_settings(&mut command);
+    let output = command.output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{stderr}");
     assert!(stderr.starts_with("here\n"), "{stderr}");

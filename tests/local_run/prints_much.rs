@@ -167,7 +167,9 @@ fn a_full_disk_is_waited_for() {
     for number in 1..=100_000 {
         expected.push_str(&format!("{number}\n"));
     }
-    std::thread::sleep(Duration::from_millis(700));
+    let is_full = || std::fs::metadata(&log).is_ok_and(|log| log.len() > 64 * 1024);
+    wait_until("the disk is full", is_full);
+    std::thread::sleep(Duration::from_millis(300));
     std::fs::remove_file(&ballast).unwrap();
     let output = child.wait_with_output().unwrap();
     let written = std::fs::read_to_string(&log).unwrap();

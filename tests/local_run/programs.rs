@@ -173,6 +173,6 @@ fn wdir_is_made_or_refused() {
     let file = format!("{shown}/file/sub");
     let refused = ranks(1, &["--wdir", &file], "pwd");
     assert_eq!(refused.code, Some(126), "{}", refused.stderr);
-    let why = format!("on localhost: directory {file}: Not a directory");
+    let why = format!("localhost: directory {file} can't be made: not a directory");
     assert!(refused.stderr.contains(&why), "{}", refused.stderr);
 }

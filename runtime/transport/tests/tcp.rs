@@ -37,12 +37,11 @@ fn a_sender_that_has_just_looked_connects_before_it_sleeps() {
     one.wait_on(true, &mut idle);
     for _ in 0..1000 {
         assert!(one.poll_header().unwrap().is_none());
-        let mut message = Outgoing::new(header(0, 1), [7u8].as_ptr());
-        // SAFETY: the payload outlives the message; nothing of it is sent before the peer polls.
-        assert_eq!(
-            unsafe { one.poll_send(&mut message) }.unwrap(),
-            Progress::Idle
-        );
+        let payload = [7u8];
+        let mut message = Outgoing::new(header(0, 1), payload.as_ptr());
+        // SAFETY: the payload outlives the message.
+        let sent = unsafe { one.poll_send(&mut message) }.unwrap();
+        assert_eq!(sent, Progress::Idle);
         let mut on = Vec::new();
         one.wait_on(true, &mut on);
         assert!(on.len() > idle.len(), "sleeps on {on:?} only");

@@ -39,6 +39,7 @@ pub use cluster::{Cluster, command_here};
 pub use error::HarnessError;
 pub use faults::Nic;
 pub use options::{Options, Share, Where};
+pub use plan::HOME;
 pub use processes::Process;
 pub use requirements::unavailable;
 pub use run::{Finished, Running};

@@ -7,7 +7,7 @@ use std::ffi::{CString, c_char};
 use std::path::{Path, PathBuf};
 
 /// Of the user that logs in on hosts.
-pub(crate) const HOME: &str = "/root";
+pub const HOME: &str = "/root";
 pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// What the harness keeps on a host.
 const OWN: &str = "/run/host";
