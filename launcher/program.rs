@@ -61,13 +61,27 @@ impl Program {
 
     /// The words as a person would type them.
     pub fn shown(&self) -> Vec<String> {
+        let words = self.whole().into_iter();
+        words.map(|word| printable(&word)).collect()
+    }
+
+    /// The words as they are, as far as they are text.
+    pub fn words(&self) -> Vec<String> {
+        let words = self.whole().into_iter();
+        words
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect()
+    }
+
+    fn whole(&self) -> Vec<OsString> {
         let python = matches!(self, Self::Python { .. }).then(|| match self.interpreter() {
             interpreter if interpreter.is_empty() => "python3".to_owned(),
             interpreter => interpreter,
         });
         python
             .into_iter()
-            .chain(self.argv().iter().map(|word| printable(word)))
+            .map(OsString::from)
+            .chain(self.argv().iter().cloned())
             .collect()
     }
 }

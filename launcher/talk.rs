@@ -11,7 +11,12 @@ use tracing_subscriber::fmt::time::FormatTime;
 
 /// One message; its first line says whose it is. That nobody listens is no failure.
 pub(crate) fn say(text: &str) {
-    let mut text = format!("rlaunch: {text}");
+    show(&format!("rlaunch: {text}"));
+}
+
+/// As [`say`], without our name before it.
+pub(crate) fn show(text: &str) {
+    let mut text = text.to_owned();
     if !text.ends_with('\n') {
         text.push('\n');
     }
@@ -57,8 +62,23 @@ pub(crate) fn start_tracing(verbose: u8, start: Instant) {
         .with_timer(SinceStart(start))
         .with_target(verbose > 1)
         .with_ansi(false)
-        .with_writer(std::io::stderr)
+        .with_writer(|| Stderr)
+        .log_internal_errors(false)
         .init();
+}
+
+/// stderr, where that nobody reads, or that its disk is full, is no failure.
+struct Stderr;
+
+impl Write for Stderr {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        std::io::stderr().write_all(bytes).ok();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 struct SinceStart(Instant);

@@ -8,6 +8,7 @@ use rlaunch_plan::map::{Map, ProgramShown, RankShown, Shown};
 use super::start::Start;
 use super::{DriveError, Plan};
 use crate::settings::{Json, ProgramSettings, Settings};
+use crate::talk;
 
 /// What stands for a value that is not known before the job is started.
 const LATER: &str = "(chosen at launch)";
@@ -38,8 +39,7 @@ pub(super) fn dry_run(settings: &Settings, plan: &Plan) -> Result<u8, DriveError
 /// The map on stderr, for people: stdout is the ranks', and `--json` has it in the report.
 pub(super) fn map(settings: &Settings, plan: &Plan) {
     let map = make(settings, plan);
-    let text = map.render();
-    eprintln!("{}", text.trim_end());
+    talk::show(map.render().trim_end());
 }
 
 pub(super) fn make(settings: &Settings, plan: &Plan) -> Map {
@@ -66,7 +66,8 @@ pub(super) fn make(settings: &Settings, plan: &Plan) -> Map {
 fn program_shown(program: &ProgramSettings) -> ProgramShown {
     let overlay = &program.overlay;
     ProgramShown {
-        command: program.program.shown(),
+        command: program.program.words(),
+        line: program.program.shown().join(" "),
         directory: program.directory.display().to_string(),
         login_environment: !overlay.clear,
         environment: shown(&overlay.variables),

@@ -205,6 +205,23 @@ fn a_closed_stdout_costs_only_the_output() {
     assert!(stderr.starts_with("here\n"), "{stderr}");
 }
 
+/// `2>/dev/full`, and a reader of stderr that has gone, with all that the launcher has to say.
+#[test]
+fn a_stderr_that_takes_nothing_costs_only_words() {
+    for ending in ["2>/dev/full", "2>&1 >&- | true"] {
+        let script = format!(
+            "{{ \"$0\" -v --display-map -np 1 -- sh -c 'sleep 0.3; exit 3'; echo $? >\"$1\"; }} {ending}"
+        );
+        let directory = tempfile::tempdir().unwrap();
+        let code = directory.path().join("code");
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_rlaunch")]);
+        forget_settings(&mut command);
+        command.arg(&code).output().unwrap();
+        assert_eq!(std::fs::read_to_string(&code).unwrap(), "3\n", "{ending}");
+    }
+}
+
 /// Ranks draw over their line with CR: on a pipe each drawing is seen while they run, with its tag.
 #[test]
 fn progress_bars_are_live_on_a_pipe() {

@@ -169,6 +169,9 @@ fn wdir_is_made_or_refused() {
         (again.stdout, again.stderr),
         (format!("{shown}\n"), String::new())
     );
+    // JSON has the words as they are, for programs.
+    let json = ranks(1, &["--dry-run", "--json"], "echo 'a b'");
+    assert!(json.stdout.contains("\"echo 'a b'\""), "{}", json.stdout);
     std::fs::write(path.join("file"), "").unwrap();
     let file = format!("{shown}/file/sub");
     let refused = ranks(1, &["--wdir", &file], "pwd");

@@ -48,7 +48,7 @@ fn run_child(stream: OwnedFd, stderr: OwnedFd, build: &str) -> libc::c_int {
         Ok(Ok(code)) if code == ExitCode::SUCCESS => 0,
         Ok(Ok(_)) => 1,
         Ok(Err(error)) => {
-            eprintln!("rlaunch agent: {error}");
+            sys::say(format_args!("rlaunch agent: {error}"));
             1
         }
         Err(_) => 101,

@@ -37,16 +37,16 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     let build = match parse(args) {
         Ok(build) => build,
         Err(error) => {
-            eprintln!(
+            sys::say(format_args!(
                 "rlaunch agent: {error}\nhint: rlaunch starts it on each host; it is no command for people"
-            );
+            ));
             return ExitCode::from(2);
         }
     };
     match run(&build) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("rlaunch agent: {error}");
+            sys::say(format_args!("rlaunch agent: {error}"));
             ExitCode::FAILURE
         }
     }
@@ -107,7 +107,7 @@ async fn serve(stream: Stream, keeper: KeeperEnd) -> io::Result<()> {
         _ = connection => {}
         () = service.job_ended() => {}
         () = service.idle_for(IDLE_MAX) => {
-            eprintln!("rlaunch agent: no job came within {} s; ending", IDLE_MAX.as_secs());
+            sys::say(format_args!("rlaunch agent: no job came within {} s; ending", IDLE_MAX.as_secs()));
         }
     }
     tokio::time::timeout(CLEANUP_MAX, service.settle())

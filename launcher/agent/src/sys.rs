@@ -202,3 +202,10 @@ pub(crate) fn async_fd(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     let registered = unsafe { AsyncFd::register(fd) };
     registered.map_err(io::Error::from)
 }
+
+/// A line on stderr. That nobody reads it any more (the launcher is gone) must not end who has ranks to
+/// end.
+pub(crate) fn say(line: std::fmt::Arguments<'_>) {
+    use std::io::Write;
+    io::stderr().write_all(format!("{line}\n").as_bytes()).ok();
+}

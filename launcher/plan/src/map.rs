@@ -39,8 +39,10 @@ pub struct MapProgram {
 /// What the launcher knows of a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ProgramShown {
-    /// Each word printable.
     pub command: Vec<String>,
+    /// As one would type it.
+    #[serde(skip)]
+    pub line: String,
     pub directory: String,
     /// Whether the host's login environment comes first.
     pub login_environment: bool,
@@ -140,7 +142,7 @@ impl Map {
         let nodes = count(self.nodes.len() as u64, "host");
         let mut text = format!("job {}: {ranks} on {nodes}\n", self.job);
         for (index, program) in self.programs.iter().enumerate() {
-            let command = program.what.command.join(" ");
+            let command = &program.what.line;
             let line = match self.programs.len() {
                 1 => format!("command: {command}\n"),
                 _ => format!("program {index}: {command}\n"),
@@ -260,6 +262,7 @@ mod tests {
         let placement = place(&allocation, requests).unwrap();
         let programs = requests.iter().enumerate().map(|(index, _)| ProgramShown {
             command: vec!["python3".into(), format!("train{index}.py")],
+            line: format!("python3 train{index}.py"),
             environment: Shown::from([("HF_TOKEN".into(), "***".into())]),
             ..ProgramShown::default()
         });

@@ -162,7 +162,7 @@ fn tell_of_slips() {
     use std::os::unix::ffi::OsStrExt;
     for (name, _) in env::vars_os() {
         if let Some(text) = misspelt(name.as_bytes()) {
-            eprintln!("rlaunch: {text}");
+            rlaunch_transport::say(format_args!("rlaunch: {text}"));
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::Error;
 
 /// Prints what failed, and has the process end with a status other than 0.
 pub(crate) fn fail(error: &Error) {
-    eprintln!("rlaunch: at exit: {error}");
+    rlaunch_transport::say(format_args!("rlaunch: at exit: {error}"));
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(register);
 }

@@ -14,6 +14,7 @@
 
 mod message;
 mod proof;
+mod say;
 pub mod shm;
 pub mod tcp;
 
@@ -22,6 +23,7 @@ use std::os::fd::RawFd;
 
 pub use message::{HEADER_BYTES, Header, Incoming, Kind, Outgoing, Sink};
 pub use proof::{NONCE_BYTES, PROOF_BYTES, Proof, Secret, nonce, verify};
+pub use say::say;
 
 /// How far a poll came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

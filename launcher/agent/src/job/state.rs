@@ -26,6 +26,7 @@ use crate::cores::Claims;
 use crate::job::report::JobReport;
 use crate::keeper::messages::{Event, Order};
 use crate::record;
+use crate::sys;
 
 /// Joins and leaves that wait for the decider; a rank waits beyond.
 const RANK_EVENTS_MAX: usize = 256;
@@ -312,7 +313,9 @@ impl Job {
 
     /// Nobody hears any more: ends everything, in bounded time.
     async fn clean_up(&mut self, why: &str) {
-        eprintln!("rlaunch agent: {why}; ending every rank of this host");
+        sys::say(format_args!(
+            "rlaunch agent: {why}; ending every rank of this host"
+        ));
         self.captures.abort_all();
         self.order(orphan_order(self.kill_after_ms)).await;
         let gone = async {
@@ -320,10 +323,10 @@ impl Job {
                 match self.keeper.event().await {
                     Some(Event::Gone(_)) => self.gone = true,
                     Some(Event::Leftover(left)) => {
-                        eprintln!(
+                        sys::say(format_args!(
                             "rlaunch agent: process {} ({}): {}",
                             left.pid, left.command, left.why
-                        );
+                        ));
                     }
                     Some(_) => {}
                     None => self.keeper_is_gone().await,

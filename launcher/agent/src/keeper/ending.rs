@@ -15,6 +15,7 @@ use super::messages::{Event, Gone, Leftover};
 use super::run::{Keeper, Phase};
 use crate::processes::{Process, descendants};
 use crate::sweep::{self, Survivor};
+use crate::sys;
 
 /// After the last rank's end, what it left may finish by itself this long: a `tee` of the last
 /// lines, say.
@@ -177,7 +178,9 @@ impl Keeper {
                 why,
             } = survivor;
             if self.socket.is_none() {
-                eprintln!("rlaunch: process {pid} ({command}) is left: it {why}");
+                sys::say(format_args!(
+                    "rlaunch: process {pid} ({command}) is left: it {why}"
+                ));
             }
             let state = state.to_owned();
             self.tell(Event::Leftover(Leftover {

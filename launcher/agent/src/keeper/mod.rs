@@ -73,7 +73,9 @@ fn run_child(socket: OwnedFd, inherited: Inherited) -> ! {
     let code = match std::panic::catch_unwind(run) {
         Ok(Ok(())) => 0,
         Ok(Err(error)) => {
-            eprintln!("rlaunch keeper: {error}; ending every rank of this host");
+            sys::say(format_args!(
+                "rlaunch keeper: {error}; ending every rank of this host"
+            ));
             sweep::until_none_left(|_, _| {});
             1
         }

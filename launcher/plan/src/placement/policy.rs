@@ -60,7 +60,7 @@ impl MapWish {
         match words.next().unwrap_or_default() {
             "slot" | "" => {}
             "node" => wish.by = MapBy::Node,
-            "numa" => wish.by = MapBy::Numa,
+            "numa" | "socket" | "package" => wish.by = MapBy::Numa,
             "ppr" => {
                 let number = words.next().and_then(|word| word.parse().ok());
                 let (Some(number), Some(unit)) = (number, words.next()) else {
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn what_is_no_mapping_is_named() {
         for (text, problem) in [
-            ("socket", "there is no mapping by `socket`"),
+            ("core", "there is no mapping by `core`"),
             ("ppr:2", "expected ppr:N:node"),
             ("ppr:x:node", "expected ppr:N:node"),
             ("ppr:2:core", "ranks can be counted by node, not by `core`"),

@@ -79,6 +79,13 @@ impl Supervisor {
         if signal == SIGPIPE {
             return;
         }
+        // The first thing that the user says: ^C reaches `| tee` too, whose end may be seen before.
+        if matches!(ending.outcome, Outcome::Interrupted { signal: SIGPIPE }) {
+            ending.outcome = Outcome::Interrupted { signal };
+            ending.exit_code = exit_code::of_signal(signal);
+            self.warn_of_kill();
+            return;
+        }
         if ending.killing {
             self.give_up(now, |_, _| true);
             return;

@@ -172,7 +172,9 @@ impl Logbook {
                 .and_then(|mut file| file.write_all(text.as_bytes())),
         };
         if let (Err(error), Some(name)) = (written, &self.file) {
-            eprintln!("rlaunch: RLAUNCH_RECORDER_FILE={name}: {error}");
+            rlaunch_transport::say(format_args!(
+                "rlaunch: RLAUNCH_RECORDER_FILE={name}: {error}"
+            ));
         }
     }
 }

@@ -42,10 +42,10 @@ impl Core {
             told.push_str(&format!("; {more} more"));
         }
         let me = self.identity(self.rank);
-        eprintln!(
+        rlaunch_transport::say(format_args!(
             "rlaunch: {me} leaves the job and has not received {told}; hint: is a recv missing, or \
              its tag another?"
-        );
+        ));
     }
 
     fn unreceived(&self) -> Vec<String> {

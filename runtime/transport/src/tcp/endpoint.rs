@@ -226,10 +226,10 @@ impl Visitors {
     fn tell(&mut self, endpoint: &TcpEndpoint, address: SocketAddr, why: &io::Error) {
         self.dropped += 1;
         if self.dropped <= TOLD_MAX || self.dropped.is_power_of_two() {
-            eprintln!(
+            crate::say(format_args!(
                 "rlaunch: rank {} dropped connection {} to its data port {}, from {address}: {why}",
                 endpoint.identity.rank, self.dropped, endpoint.port
-            );
+            ));
         }
     }
 }
