@@ -21,7 +21,9 @@ pub struct Limits {
 
 pub(super) fn limits(options: &Options) -> Result<Limits, SettingsError> {
     Ok(Limits {
-        timeout: duration("--timeout", options.limits.timeout.as_deref())?,
+        // 0 as timeout(1) and --start-timeout take it: no limit.
+        timeout: duration("--timeout", options.limits.timeout.as_deref())?
+            .filter(|limit| !limit.is_zero()),
         kill_after: duration("--kill-after", options.limits.kill_after.as_deref())?
             .unwrap_or(KILL_AFTER),
         host_timeout: duration("--host-timeout", options.limits.host_timeout.as_deref())?

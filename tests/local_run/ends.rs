@@ -51,6 +51,8 @@ fn a_killed_rank_gives_137() {
 
 #[test]
 fn the_timeout_gives_124() {
+    // 0 is none, as for timeout(1).
+    assert_eq!(ranks(1, &["--timeout", "0"], "sleep 0.2").code, Some(0));
     let run = ranks(2, &["--timeout", "0.3", "--kill-after", "1"], "sleep 100");
     assert_eq!(run.code, Some(124), "{}", run.stderr);
     assert!(run.took < Duration::from_secs(20));

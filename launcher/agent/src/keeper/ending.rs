@@ -17,6 +17,9 @@ use crate::processes::{Process, descendants};
 use crate::sweep::{self, Survivor};
 use crate::sys;
 
+/// Between two looks at what ranks have left, while it is asked to end.
+pub(super) const ASK_PERIOD: Duration = Duration::from_millis(50);
+
 /// After the last rank's end, what it left may finish by itself this long: a `tee` of the last
 /// lines, say.
 const LEAVE_GRACE: Duration = Duration::from_millis(500);
@@ -27,8 +30,7 @@ const LEFTOVERS_NAMED_MAX: usize = 64;
 
 impl Keeper {
     pub(super) fn advance(&mut self, now: Instant) {
-        let ranks_ended =
-            (self.sealed || self.socket.is_none()) && self.ranks.iter().all(|rank| rank.ended);
+        let ranks_ended = self.have_ranks_ended();
         if ranks_ended && self.no_children && self.phase != Phase::Gone {
             if let Some(record) = self.record.take() {
                 record.remove();
@@ -42,7 +44,7 @@ impl Keeper {
                 };
             }
             Phase::Leaving { term_at } if now >= term_at => {
-                self.name_leftovers("was left behind by a rank");
+                self.name_leftovers("was left behind by a rank: ending it");
                 self.terminate(self.leftover_kill);
             }
             Phase::Terminating { kill_at } => {
@@ -92,15 +94,21 @@ impl Keeper {
         self.ask_to_end();
     }
 
+    pub(super) fn have_ranks_ended(&self) -> bool {
+        (self.sealed || self.socket.is_none()) && self.ranks.iter().all(|rank| rank.ended)
+    }
+
     /// Whoever was not asked yet: a process that forked just then left a child that was not. Once its
-    /// ranks have ended nobody forks any more but what they left behind.
+    /// ranks have ended nobody forks any more but what they left behind. One that runs another
+    /// program by now is asked again: until then it was a shell's child, which may have taken TERM
+    /// by the shell's own handler and forgotten it.
     fn ask_to_end(&mut self) {
         let mut processes = descendants(self.own_pid);
-        processes.retain(|process| !self.asked.contains(&process.identity()));
+        processes.retain(|process| !self.asked.contains(&asked(process)));
         for signal in [libc::SIGTERM, libc::SIGCONT] {
             send_all(processes.iter(), signal);
         }
-        self.asked.extend(processes.iter().map(Process::identity));
+        self.asked.extend(processes.iter().map(asked));
     }
 
     pub(super) fn signal_ranks(&mut self, signal: i32) {
@@ -203,4 +211,10 @@ pub(super) fn send_all<'a>(processes: impl Iterator<Item = &'a Process>, signal:
     for process in processes {
         process.signal(signal).ok();
     }
+}
+
+/// Who was asked, running what.
+fn asked(process: &Process) -> (i32, u64, String) {
+    let (pid, start_time) = process.identity();
+    (pid, start_time, process.name.clone())
 }

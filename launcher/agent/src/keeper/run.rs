@@ -12,7 +12,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use super::Inherited;
-use super::ending::LEFTOVER_KILL_MAX;
+use super::ending::{ASK_PERIOD, LEFTOVER_KILL_MAX};
 use super::messages::{self, Event, FromKeeper, Order, ToKeeper};
 use super::ranks::Rank;
 use super::suspend::Suspension;
@@ -80,7 +80,7 @@ pub(super) struct Keeper {
     pub(super) phase: Phase,
     pub(super) suspension: Option<Suspension>,
     /// Who got TERM, by number and start time.
-    pub(super) asked: Vec<(i32, u64)>,
+    pub(super) asked: Vec<(i32, u64, String)>,
     pub(super) own_pid: i32,
     /// What `rlaunch reap` reads, should this process be killed.
     pub(super) record: Option<KeeperLines>,
@@ -138,6 +138,10 @@ impl Keeper {
         let phase = match self.phase {
             Phase::Running | Phase::Gone => None,
             Phase::Leaving { term_at } => Some(term_at),
+            // Until then whoever is left is looked at again, see `ask_to_end`.
+            Phase::Terminating { kill_at } if self.have_ranks_ended() => {
+                Some(kill_at.min(Instant::now() + ASK_PERIOD))
+            }
             Phase::Terminating { kill_at } => Some(kill_at),
             Phase::Killing { next_round, .. } => Some(next_round),
         };

@@ -6,6 +6,8 @@ use crate::supervise::{Ending, LossKind};
 
 /// Argument list too long.
 const E2BIG: i32 = 7;
+const EACCES: i32 = 13;
+const EMFILE: i32 = 24;
 
 pub(super) fn hint(verdict: &Verdict) -> Option<String> {
     let text = match &verdict.outcome {
@@ -111,6 +113,10 @@ fn launch_hint(what: &str, errno: i32) -> &'static str {
         "directory" => "create it on that host, or choose another with --wdir DIR",
         "cores" => "the host's cpuset has changed meanwhile? --bind-to none leaves all cores",
         "interpreter" => "name one that exists on every host: --python PATH",
+        "program" if errno == EACCES => {
+            "it must be a file that may be run: `chmod +x`, on a file system without noexec"
+        }
+        _ if errno == EMFILE => "the host allows a process too few open files: `ulimit -n`",
         "program" => {
             "give a path that exists on every host, or one in its PATH; --wdir DIR is where relative \
              paths begin"
