@@ -1,6 +1,6 @@
 //! Much output: all of it arrives, through readers that stop, in little memory.
 
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::Arc;
@@ -157,7 +157,7 @@ fn a_full_disk_is_waited_for() {
         directory.path().join("log"),
     );
     std::fs::write(&ballast, vec![0; 900 * 1024]).unwrap();
-    let child = rlaunch()
+    let mut child = rlaunch()
         .args(["-np", "1", "--", "sh", "-c", "seq 1 100000"])
         .stdout(std::fs::File::create(&log).unwrap())
         .stderr(Stdio::piped())
@@ -167,15 +167,15 @@ fn a_full_disk_is_waited_for() {
     for number in 1..=100_000 {
         expected.push_str(&format!("{number}\n"));
     }
-    let is_full = || std::fs::metadata(&log).is_ok_and(|log| log.len() > 64 * 1024);
-    wait_until("the disk is full", is_full);
-    std::thread::sleep(Duration::from_millis(300));
+    let mut told = BufReader::new(child.stderr.take().unwrap());
+    let mut stderr = String::new();
+    while !stderr.contains("waits for room") && told.read_line(&mut stderr).unwrap() > 0 {}
     std::fs::remove_file(&ballast).unwrap();
-    let output = child.wait_with_output().unwrap();
+    let status = child.wait().unwrap();
+    told.read_to_string(&mut stderr).unwrap();
     let written = std::fs::read_to_string(&log).unwrap();
     umount(directory.path()).unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && written == expected, "{stderr}");
+    assert!(status.success() && written == expected, "{stderr}");
     assert!(
         stderr.contains("stdout: No space left on device"),
         "{stderr}"

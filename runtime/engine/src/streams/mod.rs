@@ -62,7 +62,13 @@ impl Core {
             return self.compared(rank, call, header).map(Some);
         }
         loop {
-            let Some(header) = self.head(rank, call)? else {
+            let head = self.head(rank, call)?;
+            // This call's own may have been on its way aside, before it began; now it is there, and
+            // what stands at the head is the peer's next.
+            if let Some(header) = self.aside_for(rank, call) {
+                return self.compared(rank, call, header).map(Some);
+            }
+            let Some(header) = head else {
                 return Ok(None);
             };
             if header.kind == Kind::Collective
