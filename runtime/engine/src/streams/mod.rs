@@ -336,3 +336,6 @@ impl Stream {
         self.sending.is_none() && self.abandoned.is_none()
     }
 }
+
+#[cfg(test)]
+mod tests;
