@@ -21,12 +21,19 @@ mod talk;
 
 use std::ffi::OsString;
 use std::io::Write;
+use std::process::ExitCode;
 use std::time::Instant;
 
 use rlaunch_plan::exit_code;
 
 use cli::Request;
 use settings::Settings;
+
+/// Where nothing can be begun here, as launcher or agent.
+pub fn refuse_to_begin(error: &str) -> ExitCode {
+    talk::say(error);
+    ExitCode::from(exit_code::LAUNCHER)
+}
 
 /// `rlaunch` with these arguments (without the executable's name); the exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {

@@ -12,6 +12,8 @@ mod codes;
 mod ends;
 #[path = "local_run/inherits.rs"]
 mod inherits;
+#[path = "local_run/limits.rs"]
+mod limits;
 #[path = "local_run/mistakes.rs"]
 mod mistakes;
 #[path = "local_run/needs.rs"]

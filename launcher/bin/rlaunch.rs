@@ -4,6 +4,9 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1).peekable();
+    if let Err(error) = rlaunch_agent::limits::begin() {
+        return launcher::refuse_to_begin(&error);
+    }
     // Before anything else: the agent forks its keeper while it is a single small thread.
     if arguments.peek().is_some_and(|word| word == "agent") {
         return rlaunch_agent::main(arguments.skip(1));

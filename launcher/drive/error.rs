@@ -13,9 +13,9 @@ use crate::output::FilesError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DriveError {
-    #[error("the event loop does not start: {0}")]
+    #[error("the event loop does not start: {}", hinted(.0))]
     Runtime(std::io::Error),
-    #[error("no random bytes for the job's secret: {0}")]
+    #[error("no random bytes for the job's secret: {}", hinted(.0))]
     Random(std::io::Error),
     #[error("{}", reach_text(.0))]
     Reach(Vec<ReachError>),
@@ -89,10 +89,18 @@ pub enum DriveError {
         path: PathBuf,
         error: std::io::Error,
     },
-    #[error("signals cannot be caught: {0}")]
+    #[error("signals cannot be caught: {}", hinted(.0))]
     Signals(std::io::Error),
-    #[error("the printing thread does not start: {0}")]
+    #[error("the printing thread does not start: {}", hinted(.0))]
     Printer(std::io::Error),
+}
+
+/// With what to try, where a limit of the system is behind it.
+fn hinted(error: &std::io::Error) -> String {
+    match rlaunch_agent::limits::hint(error.raw_os_error()) {
+        Some(hint) => format!("{error}\nhint: {hint}"),
+        None => error.to_string(),
+    }
 }
 
 impl DriveError {

@@ -1,6 +1,6 @@
 //! Signals to the launcher.
 //!
-//! INT, TERM, HUP and QUIT end the job, in order at first; USR1, USR2, WINCH and others of no
+//! INT, TERM, HUP, QUIT and XCPU end the job, in order at first; USR1, USR2, WINCH and others of no
 //! meaning to the launcher go to the ranks; a terminal's stop (^Z) suspends the whole job, and
 //! what continues the launcher continues the ranks. What was ignored when we started stays so:
 //! HUP under nohup, INT and QUIT of a shell's background job. TERM is always heard.
@@ -27,7 +27,14 @@ pub(super) struct Signals {
     suspend: bool,
 }
 
-const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+const ENDING: [i32; 5] = [
+    libc::SIGINT,
+    libc::SIGTERM,
+    libc::SIGHUP,
+    libc::SIGQUIT,
+    // Of a batch system, before it kills, or of our own CPU time's limit.
+    libc::SIGXCPU,
+];
 /// Batch systems and people send them for the program's sake.
 const FORWARDED: [i32; 5] = [
     libc::SIGUSR1,

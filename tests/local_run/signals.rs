@@ -105,6 +105,7 @@ fn ending_signals_give_128_and_their_number() {
         (Signal::SIGTERM, 143),
         (Signal::SIGHUP, 129),
         (Signal::SIGQUIT, 131),
+        (Signal::SIGXCPU, 152),
     ] {
         let job = Job::start(&[], "exec sleep 100");
         job.signal(signal);

@@ -17,6 +17,7 @@ mod forked;
 mod install;
 mod job;
 mod keeper;
+pub mod limits;
 mod master;
 mod preload;
 mod processes;

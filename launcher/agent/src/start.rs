@@ -21,6 +21,7 @@ use tokio::net::unix::pipe;
 
 use crate::cache;
 use crate::keeper::{self, Inherited, KeeperEnd};
+use crate::limits;
 use crate::service::AgentService;
 use crate::sys;
 
@@ -46,7 +47,9 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     match run(&build) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            sys::say(format_args!("rlaunch agent: {error}"));
+            let hint = limits::hint(error.raw_os_error()).unwrap_or_default();
+            let colon = if hint.is_empty() { "" } else { ": " };
+            sys::say(format_args!("rlaunch agent: {error}{colon}{hint}"));
             ExitCode::FAILURE
         }
     }
@@ -81,7 +84,14 @@ fn run(build: &str) -> io::Result<()> {
         descriptor_limit: raise_descriptor_limit()?,
     };
     nix::unistd::setsid().ok();
-    for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP, libc::SIGTSTP] {
+    for signal in [
+        libc::SIGINT,
+        libc::SIGQUIT,
+        libc::SIGHUP,
+        libc::SIGTSTP,
+        // A warning that its CPU time runs out ends no agent; ranks hear of their own.
+        libc::SIGXCPU,
+    ] {
         sys::ignore(signal);
     }
     // Should the keeper be killed, what hung below it moves up to here.

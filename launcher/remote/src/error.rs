@@ -204,6 +204,10 @@ impl ReachCause {
             Self::OldLibrary | Self::NoLibrary => {
                 "give an rlaunch that was built for an older glibc: --agent PATH".into()
             }
+            Self::Local(_) => {
+                "limits of processes, memory or open files may be in the way: `ulimit -u -v -n`"
+                    .into()
+            }
             _ => return None,
         };
         Some(hint)

@@ -25,7 +25,7 @@ use tokio::process::{Child, Command};
 use crate::bootstrap::{self, Raw};
 use crate::diagnostics;
 use crate::error::{ReachCause, ReachError};
-use crate::target::{Connection, HostTarget, RemoteOptions};
+use crate::target::{ByteStream, Connection, HostTarget, RemoteOptions};
 
 /// The build that local agents give: there is but one executable.
 pub const LOCAL_BUILD: &str = "local";
@@ -54,7 +54,14 @@ pub(crate) async fn connect(
         None => start(),
     };
     let raw = raw.map_err(failed)?;
-    bootstrap::greet(target, raw, LOCAL_BUILD, options.greeting_timeout).await
+    let greeted = bootstrap::greet(target, raw, LOCAL_BUILD, options.greeting_timeout).await;
+    greeted.map_err(|mut error| {
+        // There is no shell and no ssh to look at.
+        if matches!(*error.cause, ReachCause::NoGreeting(_)) {
+            *error.cause = ReachCause::Local("it ended before it spoke".to_owned());
+        }
+        error
+    })
 }
 
 /// Agents of this machine that are there already.
@@ -85,16 +92,7 @@ impl LocalAgents {
 fn adopt(agent: LocalAgent) -> io::Result<Raw> {
     agent.stream.set_nonblocking(true)?;
     let stderr = pipe::Receiver::from_owned_fd(agent.stderr)?;
-    Ok(Raw {
-        io: Box::new(UnixStream::from_std(agent.stream)?),
-        peer_address: None,
-        local_address: None,
-        carrier: "local",
-        diagnostics: diagnostics::spawn_reader(stderr),
-        ending: None,
-        notes: Vec::new(),
-        details: Vec::new(),
-    })
+    Ok(raw(UnixStream::from_std(agent.stream)?, stderr))
 }
 
 fn start() -> io::Result<Raw> {
@@ -108,11 +106,16 @@ fn start() -> io::Result<Raw> {
         .stderr(Stdio::piped())
         .spawn()?;
     let stderr = child.stderr.take().expect("stderr was asked to be piped");
-    Ok(Raw {
-        io: Box::new(LocalStream {
-            stream: UnixStream::from_std(here)?,
-            _child: child,
-        }),
+    let stream = LocalStream {
+        stream: UnixStream::from_std(here)?,
+        _child: child,
+    };
+    Ok(raw(stream, stderr))
+}
+
+fn raw(io: impl ByteStream + 'static, stderr: impl AsyncRead + Send + Unpin + 'static) -> Raw {
+    Raw {
+        io: Box::new(io),
         peer_address: None,
         local_address: None,
         carrier: "local",
@@ -120,7 +123,7 @@ fn start() -> io::Result<Raw> {
         ending: None,
         notes: Vec::new(),
         details: Vec::new(),
-    })
+    }
 }
 
 /// The launcher's end, with the child that tokio reaps once it is dropped and dead.

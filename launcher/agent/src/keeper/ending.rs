@@ -79,9 +79,14 @@ impl Keeper {
         }
     }
 
-    /// TERM to all below; CONT too, for a stopped process takes TERM only when it continues.
+    /// TERM to all below; CONT too, for a stopped process takes TERM only when it continues. Without
+    /// any patience it is KILL alone: which of the two ends a rank is no matter of luck.
     pub(super) fn terminate(&mut self, kill_after: Duration) {
-        let asked = Instant::now() + kill_after;
+        let now = Instant::now();
+        if kill_after.is_zero() && !matches!(self.phase, Phase::Killing { .. } | Phase::Gone) {
+            return self.kill(now);
+        }
+        let asked = now + kill_after;
         let kill_at = match self.phase {
             Phase::Killing { .. } | Phase::Gone => return,
             Phase::Terminating { kill_at } => kill_at.min(asked),
@@ -104,11 +109,14 @@ impl Keeper {
     /// by the shell's own handler and forgotten it.
     fn ask_to_end(&mut self) {
         let mut processes = descendants(self.own_pid);
-        processes.retain(|process| !self.asked.contains(&asked(process)));
+        let asked = &self.asked;
+        processes.retain(|process| asked.get(&process.identity()) != Some(&process.name));
         for signal in [libc::SIGTERM, libc::SIGCONT] {
             send_all(processes.iter(), signal);
         }
-        self.asked.extend(processes.iter().map(asked));
+        let processes = processes.into_iter();
+        let new = processes.map(|process| (process.identity(), process.name));
+        self.asked.extend(new);
     }
 
     pub(super) fn signal_ranks(&mut self, signal: i32) {
@@ -211,10 +219,4 @@ pub(super) fn send_all<'a>(processes: impl Iterator<Item = &'a Process>, signal:
     for process in processes {
         process.signal(signal).ok();
     }
-}
-
-/// Who was asked, running what.
-fn asked(process: &Process) -> (i32, u64, String) {
-    let (pid, start_time) = process.identity();
-    (pid, start_time, process.name.clone())
 }

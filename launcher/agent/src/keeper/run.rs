@@ -1,5 +1,6 @@
 //! The keeper's loop: orders, deaths and deadlines, one at a time.
 
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
@@ -38,7 +39,7 @@ pub(super) fn run(socket: OwnedFd, inherited: Inherited) -> io::Result<()> {
         leftover_kill: LEFTOVER_KILL_MAX,
         phase: Phase::Running,
         suspension: None,
-        asked: Vec::new(),
+        asked: HashMap::new(),
         own_pid: nix::unistd::getpid().as_raw(),
         record: None,
     };
@@ -79,8 +80,8 @@ pub(super) struct Keeper {
     pub(super) leftover_kill: Duration,
     pub(super) phase: Phase,
     pub(super) suspension: Option<Suspension>,
-    /// Who got TERM, by number and start time.
-    pub(super) asked: Vec<(i32, u64, String)>,
+    /// Who got TERM, by number and start time, and the program that it ran then.
+    pub(super) asked: HashMap<(i32, u64), String>,
     pub(super) own_pid: i32,
     /// What `rlaunch reap` reads, should this process be killed.
     pub(super) record: Option<KeeperLines>,

@@ -8,6 +8,7 @@ use crate::supervise::{Ending, LossKind};
 const E2BIG: i32 = 7;
 const EACCES: i32 = 13;
 const EMFILE: i32 = 24;
+const EFBIG: i32 = 27;
 
 pub(super) fn hint(verdict: &Verdict) -> Option<String> {
     let text = match &verdict.outcome {
@@ -23,6 +24,28 @@ pub(super) fn hint(verdict: &Verdict) -> Option<String> {
         },
     };
     Some(text)
+}
+
+/// What looks at the hosts that nobody could confirm to be clean: one command for each port.
+pub(super) fn reap_command(verdict: &Verdict) -> Option<String> {
+    let mut by_port: Vec<(&str, Vec<&str>)> = Vec::new();
+    for fate in &verdict.unconfirmed {
+        // As `Host` shows it.
+        let (name, port) = fate.host.split_once(" port ").unwrap_or((&fate.host, ""));
+        match by_port.iter_mut().find(|(known, _)| *known == port) {
+            Some((_, names)) => names.push(name),
+            None => by_port.push((port, vec![name])),
+        }
+    }
+    let commands = by_port.iter().map(|(port, names)| {
+        let port = match *port {
+            "" => String::new(),
+            port => format!(" --ssh-port {port}"),
+        };
+        format!("rlaunch reap -H {}{port}", names.join(","))
+    });
+    let commands: Vec<String> = commands.collect();
+    (!commands.is_empty()).then(|| commands.join("; "))
 }
 
 fn why_hint(why: &Why) -> Option<&'static str> {
@@ -117,6 +140,9 @@ fn launch_hint(what: &str, errno: i32) -> &'static str {
             "it must be a file that may be run: `chmod +x`, on a file system without noexec"
         }
         _ if errno == EMFILE => "the host allows a process too few open files: `ulimit -n`",
+        _ if errno == EFBIG => {
+            "the host allows files too small for a program's environment: `ulimit -f`"
+        }
         "program" => {
             "give a path that exists on every host, or one in its PATH; --wdir DIR is where relative \
              paths begin"

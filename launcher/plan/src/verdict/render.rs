@@ -1,6 +1,6 @@
 //! The paragraph: what came first and where, its last lines, the others, what to try.
 
-use super::hint::hint;
+use super::hint::{hint, reap_command};
 use super::why::{Findings, OutOfMemory, Victim, Why};
 use super::{Cause, Fate, HostFateKind, Moment, Outcome, Verdict, signal_name};
 use crate::supervise::{Ending, LossKind};
@@ -72,6 +72,12 @@ pub(super) fn render(verdict: &Verdict) -> String {
     if let Some(hint) = hint(verdict) {
         push(&mut text, &format!("hint: {hint}"));
     }
+    if let Some(command) = reap_command(verdict) {
+        push(
+            &mut text,
+            &format!("hint: `{command}` tells what is left there, once it can be reached"),
+        );
+    }
     text
 }
 
@@ -106,9 +112,15 @@ fn when(verdict: &Verdict) -> String {
     let Moment { wall_us, after_ms } = verdict.at;
     let of_day = wall_us.div_euclid(1_000_000).rem_euclid(86_400);
     let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+    let has_started = |rank| {
+        verdict
+            .ranks
+            .iter()
+            .any(|fate| fate.rank == rank && fate.started_us.is_some())
+    };
     let whose = match verdict.rank() {
-        Some(_) => "its",
-        None => "the job's",
+        Some(rank) if has_started(rank) => "its",
+        _ => "the job's",
     };
     let after = seconds_of_ms(after_ms);
     let program = verdict.program.as_ref().map(|name| format!("; {name}"));

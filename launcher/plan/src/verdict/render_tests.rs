@@ -72,8 +72,23 @@ fn a_killed_rank() {
          n1 was lost (connection reset): what ran there ends when its agent sees that the \
          connection is gone, but nobody could confirm it\n\
          hint: somebody killed it: a person, a batch system, or the out-of-memory killer of the \
-         machine around a container, which could not be asked (`dmesg` or `journalctl -k` there)\n"
+         machine around a container, which could not be asked (`dmesg` or `journalctl -k` there)\n\
+         hint: `rlaunch reap -H n1` tells what is left there, once it can be reached\n"
     );
+}
+
+#[test]
+fn hosts_that_nobody_could_confirm_are_looked_at_by_reap() {
+    let mut verdict = verdict(ended(Ending::Code(3)), &[]);
+    let fate = |host: &str| HostFate {
+        host: host.into(),
+        kind: HostFateKind::Unresponsive,
+        detail: String::new(),
+    };
+    verdict.unconfirmed = ["n1", "me@n2", "n3 port 2222"].map(fate).into();
+    let text = verdict.render();
+    let command = "hint: `rlaunch reap -H n1,me@n2; rlaunch reap -H n3 --ssh-port 2222` tells";
+    assert!(text.contains(command), "{text}");
 }
 
 #[test]
@@ -95,11 +110,13 @@ fn what_could_not_be_started() {
         errno: 2,
         also: vec!["n2".into(), "n3".into()],
     };
-    let text = verdict(cause, &[Fate::NeverStarted; 3]).render();
+    let mut verdict = verdict(cause, &[Fate::NeverStarted; 3]);
+    verdict.ranks[2].started_us = None;
+    let text = verdict.render();
     assert!(
         text.starts_with(
             "rlaunch: rank 2 could not be started on n1 (nor on n2, n3): program trian\\u{a}.py: \
-             No such file or directory\n  at 06:20:13 UTC, 12.3 s after its start\n  the other 2 ranks (0, 1) never \
+             No such file or directory\n  at 06:20:13 UTC, 12.3 s after the job's start\n  the other 2 ranks (0, 1) never \
              started\nhint: give a"
         ),
         "{text}"
