@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rlaunch_transport::shm::State;
 use rlaunch_wire::rank::PeerFailed;
-use rlaunch_wire::{Collective, DType, Descriptor};
+use rlaunch_wire::{Collective, Descriptor};
 
 use crate::core::{Cause, Core};
 use crate::driver::ANNOUNCE_AFTER;
@@ -131,18 +131,8 @@ impl Core {
     /// The peer sends no more. If it said goodbye, that is in the stream; else it died. What came
     /// before and is not yet wanted hides the end for now.
     fn handle_hangup(&mut self, rank: u32) {
-        let nothing = Descriptor {
-            communicator: u32::MAX,
-            sequence: 0,
-            collective: Collective::Barrier,
-            dtype: DType::I32,
-            op: None,
-            root: 0,
-            digest: 0,
-            count: 0,
-        };
         // The error is noted with the peer, for all communicators.
-        let _ = self.head(rank, &nothing);
+        let _ = self.head(rank, &Descriptor::NONE);
     }
 
     fn note_who_left(&mut self) {

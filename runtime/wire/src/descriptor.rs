@@ -31,6 +31,18 @@ pub struct Descriptor {
 impl Descriptor {
     pub const BYTES: usize = 32;
 
+    /// No call: whoever takes what has come of a peer, outside of any call.
+    pub const NONE: Self = Self {
+        communicator: u32::MAX,
+        sequence: 0,
+        collective: Collective::Barrier,
+        dtype: DType::I32,
+        op: None,
+        root: 0,
+        digest: 0,
+        count: 0,
+    };
+
     #[inline]
     pub fn encode(&self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];

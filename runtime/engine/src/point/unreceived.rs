@@ -3,7 +3,7 @@
 //! It is no error: a program may well drop what it no longer needs. But more often a receive is
 //! missing, or its tag is wrong. What has arrived is told; a message that is sent later is not missed.
 
-use rlaunch_wire::{Collective, DType, Descriptor};
+use rlaunch_wire::Descriptor;
 
 use super::Kept;
 use crate::core::Core;
@@ -14,22 +14,12 @@ const TOLD_MAX: usize = 4;
 impl Core {
     /// One line on stderr, where there are such messages on communicators that are well.
     pub(crate) fn tell_unreceived(&mut self) {
-        let nothing = Descriptor {
-            communicator: u32::MAX,
-            sequence: 0,
-            collective: Collective::Barrier,
-            dtype: DType::I32,
-            op: None,
-            root: 0,
-            digest: 0,
-            count: 0,
-        };
         for rank in 0..self.size() {
             let peer = &self.peers[rank as usize];
             let connection = peer.connection.as_ref();
             if peer.failure.is_none() && connection.is_some_and(|one| one.is_connected()) {
                 // What is wrong with the connection matters no more.
-                let _ = self.progress_pair(rank, &nothing);
+                let _ = self.progress_pair(rank, &Descriptor::NONE);
             }
         }
         let messages = self.unreceived();

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use rlaunch_transport::Progress;
-use rlaunch_wire::{Collective, DType, Descriptor};
+use rlaunch_wire::Descriptor;
 use smallvec::{SmallVec, smallvec};
 
 use super::matching::Pattern;
@@ -220,18 +220,8 @@ impl Core {
         if before == 0 {
             return false;
         }
-        let call = Descriptor {
-            communicator: u32::MAX,
-            sequence: 0,
-            collective: Collective::Recv,
-            dtype: DType::U8,
-            op: None,
-            root: 0,
-            digest: 0,
-            count: 0,
-        };
         // What fails is noted with the peer, for all its communicators.
-        let _ = self.progress_pairs(&call);
+        let _ = self.progress_pairs(&Descriptor::NONE);
         self.points.operations.started() < before
     }
 
