@@ -9,6 +9,12 @@
 //! command line, time and signals. stdout carries what ranks print and what was asked for; all
 //! other talk goes to stderr and begins with `rlaunch:`.
 
+#![deny(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "they panic where nobody reads"
+)]
+
 pub mod cli;
 pub mod drive;
 pub mod knobs;

@@ -1,5 +1,11 @@
 //! The executable: the launcher, and on each host its agent.
 
+#![deny(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "they panic where nobody reads"
+)]
+
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -17,6 +17,11 @@
 //! other thread frees meanwhile; buffers hold as many elements as the counts say; places for results
 //! are NULL or may be written to. What can be checked of it is.
 
+#![deny(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "they panic where nobody reads"
+)]
 #![allow(non_camel_case_types, reason = "the types carry their C names")]
 #![allow(clippy::missing_safety_doc, reason = "one contract for all, above")]
 

@@ -15,6 +15,12 @@
 //! The GIL is never held while the runtime may wait or take a lock: a user's reduction function
 //! needs it on whatever thread drives the runtime.
 
+#![deny(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "they panic where nobody reads"
+)]
+
 mod argument;
 mod array;
 mod calls;

@@ -8,6 +8,12 @@
 //! makes the agent end them, the agent's death the keeper, the keeper's death the kernel
 //! (PDEATHSIG) and the agent.
 
+#![deny(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "they panic where nobody reads"
+)]
+
 mod autopsy;
 mod cache;
 mod clock;

@@ -10,6 +10,12 @@
 //! arguments. So every decision can be repeated, printed (`--dry-run`, `--display-map`) and
 //! tested without a host.
 
+#![deny(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "they panic where nobody reads"
+)]
+
 pub mod allocation;
 pub mod details;
 pub mod environment;

@@ -12,6 +12,12 @@
 //!
 //! Everything here needs a tokio runtime with IO and time enabled.
 
+#![deny(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "they panic where nobody reads"
+)]
+
 mod bootstrap;
 mod connect;
 mod diagnostics;

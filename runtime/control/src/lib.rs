@@ -5,6 +5,12 @@
 //! [`connect`] and [`serve`] put HTTP/2 on *one* byte stream, a carrier: no port is opened, and
 //! the stream's end is the end of everything that ran on it.
 
+#![deny(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "they panic where nobody reads"
+)]
+
 mod stream;
 
 /// Messages, clients and servers made from `proto/`.

@@ -16,6 +16,12 @@
 //! - The instruction set is found at run time: AVX-512, AVX2, or what the build assumes. All give the
 //!   same bits: no operation is fused or reordered.
 
+#![deny(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "they panic where nobody reads"
+)]
+
 mod copy;
 mod isa;
 mod kernel;

@@ -22,6 +22,12 @@
 //! - Any thread may call. On one communicator calls are executed in their order; communicators don't
 //!   wait for each other, so a thread with a communicator of its own depends on no other thread.
 
+#![deny(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "they panic where nobody reads"
+)]
+
 mod active;
 mod bootstrap;
 mod call;

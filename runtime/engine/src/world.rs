@@ -41,6 +41,8 @@ pub struct World {
 impl World {
     /// Joins as `config` says; returns once every rank has joined.
     pub fn new(config: Config) -> Result<Self, Error> {
+        // Before any descriptor is opened.
+        rlaunch_transport::keep_stderr();
         let (place, core) = connect(&config)?;
         let waker = Waker::new().map_err(|error| Error::Init(error.to_string()))?;
         let engine = Arc::new(Engine::new(place, core, waker));

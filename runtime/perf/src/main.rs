@@ -9,6 +9,12 @@
 //! Exit codes as nccl-tests': 0, 1 for errors, 2 for a wrong command line, 4 for a timeout, 7 for
 //! wrong results or less bandwidth than NCCL_TESTS_MIN_BW.
 
+#![deny(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "they panic where nobody reads"
+)]
+
 mod arguments;
 mod buffers;
 mod calls;
@@ -30,6 +36,7 @@ use arguments::Arguments;
 use measure::Bench;
 use report::{Report, Verdict};
 use rlaunch_runtime::{Config, Error, World};
+use rlaunch_transport::say;
 use split::Split;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -70,7 +77,7 @@ fn is_further_rank() -> bool {
 
 fn fail(error: &Failure) -> ExitCode {
     if !matches!(error, Failure::SaidByRank0) {
-        eprintln!("rperf: {error}");
+        say(format_args!("rperf: {error}"));
     }
     match error {
         Failure::Runtime(Error::Timeout { .. }) => ExitCode::from(EXIT_TIMEOUT),

@@ -12,6 +12,7 @@ use crate::report::Row;
 use crate::test::Test;
 use rlaunch_runtime::{Communicator, Costs, Error, Measurement, Question, Tuning};
 use rlaunch_schedule::Selector;
+use rlaunch_transport::say;
 use rlaunch_wire::{Collective, DType, Op};
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -74,10 +75,10 @@ pub(crate) fn tune(
                 let time_us = bench.time_us(kind, count)?;
                 if speaks {
                     let name = prediction.choice.algorithm;
-                    eprintln!(
+                    say(format_args!(
                         "rperf: {} of {bytes} B by {name}: {time_us:.1} us",
                         test.name()
-                    );
+                    ));
                 }
                 measurements.push(Measurement {
                     question,
@@ -92,7 +93,9 @@ pub(crate) fn tune(
         let written = out.write_all(tuning.to_text().as_bytes());
         written.map_err(|source| named(file, source))?;
         let file = file.display();
-        eprintln!("rperf: wrote {file}; set RLAUNCH_TUNE_FILE={file} on every rank to use it");
+        say(format_args!(
+            "rperf: wrote {file}; set RLAUNCH_TUNE_FILE={file} on every rank to use it"
+        ));
     }
     Ok(())
 }

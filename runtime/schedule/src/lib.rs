@@ -10,6 +10,12 @@
 //! program does not depend on counts. What the chunks of each collective's buffers are stands in
 //! [`spec`].
 
+#![deny(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "they panic where nobody reads"
+)]
+
 pub mod algorithms;
 pub mod builder;
 pub mod checker;

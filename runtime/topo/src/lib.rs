@@ -3,6 +3,12 @@
 //! [`snapshot`] does all the IO and judges nothing; [`parse`] is pure. So a machine can be
 //! described by a folder of files, and a test needs no such machine.
 
+#![deny(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "they panic where nobody reads"
+)]
+
 pub mod bind;
 pub mod layout;
 pub mod parse;

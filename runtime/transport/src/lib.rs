@@ -12,6 +12,12 @@
 //! Order: messages arrive in the order they were begun. One message is sent at a time: a caller
 //! that began one goes on with it until [`Progress::Done`] before it begins another.
 
+#![deny(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "they panic where nobody reads"
+)]
+
 mod message;
 mod proof;
 mod say;
@@ -23,7 +29,7 @@ use std::os::fd::RawFd;
 
 pub use message::{HEADER_BYTES, Header, Incoming, Kind, Outgoing, Sink};
 pub use proof::{NONCE_BYTES, PROOF_BYTES, Proof, Secret, nonce, verify};
-pub use say::say;
+pub use say::{keep_stderr, say};
 
 /// How far a poll came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

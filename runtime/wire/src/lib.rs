@@ -3,6 +3,12 @@
 //! What stands here is a contract between programs that may be built apart: the launcher, its
 //! agents, and the ranks. A change of meaning raises [`PROTOCOL`].
 
+#![deny(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "they panic where nobody reads"
+)]
+
 pub mod codes;
 pub mod descriptor;
 pub mod environment;

@@ -163,15 +163,15 @@ impl Logbook {
 
     fn print(&self, why: &str) {
         let text = format!("flight recorder: {why}\n{}", self.read());
-        let written = match &self.file {
-            None => std::io::stderr().write_all(text.as_bytes()),
-            Some(name) => std::fs::OpenOptions::new()
-                .append(true)
-                .create(true)
-                .open(name)
-                .and_then(|mut file| file.write_all(text.as_bytes())),
+        let Some(name) = &self.file else {
+            return rlaunch_transport::say(format_args!("{}", text.trim_end()));
         };
-        if let (Err(error), Some(name)) = (written, &self.file) {
+        let written = std::fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(name)
+            .and_then(|mut file| file.write_all(text.as_bytes()));
+        if let Err(error) = written {
             rlaunch_transport::say(format_args!(
                 "rlaunch: RLAUNCH_RECORDER_FILE={name}: {error}"
             ));

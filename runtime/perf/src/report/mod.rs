@@ -11,6 +11,7 @@ use crate::tune::Explainer;
 use crate::types::{dtype_name, op_name};
 use document::{AverageBandwidth, Config, Document, Placement, RankLine, ResultLine};
 use rlaunch_runtime::{Communicator, Error, World};
+use rlaunch_transport::say;
 use rlaunch_wire::{DType, Op};
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -169,12 +170,12 @@ impl<'a> Report<'a> {
             };
             let (path, mut file) = create_new(wanted).map_err(named(wanted))?;
             self.write_json(&mut file).map_err(named(&path))?;
-            eprintln!("rperf: wrote {}", path.display());
+            say(format_args!("rperf: wrote {}", path.display()));
         }
         if let Some(picture) = &self.arguments.plot {
             let text = serde_json::to_string(&self.document).map_err(io::Error::from)?;
             crate::plot::draw_documents(&[("this run".to_owned(), text)], picture)?;
-            eprintln!("rperf: wrote {}", picture.display());
+            say(format_args!("rperf: wrote {}", picture.display()));
         }
         Ok(())
     }
