@@ -4,6 +4,7 @@
 
 use std::time::{Duration, Instant};
 
+use nix::libc;
 use rlaunch_control::v1::{self, from_agent, to_agent};
 use rlaunch_plan::supervise::{
     Action, ClockOffset, Event, HostSetup, Settings as Supervision, Supervisor,
@@ -46,6 +47,8 @@ pub(super) struct Driver<'a> {
     pub(super) suspension: Option<Suspension>,
     /// Our own stop is over, and SIGCONT not yet heard.
     pub(super) has_resumed: bool,
+    /// What the ranks' terminals have of ours; none where that is nothing to them.
+    pub(super) window: Option<v1::WindowSize>,
 }
 
 /// What is left of the job's limits.
@@ -137,6 +140,7 @@ impl<'a> Driver<'a> {
             stdout_closed: false,
             suspension: None,
             has_resumed: false,
+            window: None,
         }
     }
 
@@ -295,6 +299,7 @@ impl<'a> Driver<'a> {
     pub(super) fn handle_signal(&mut self, received: Received) {
         match received {
             Received::End(signal) => self.event(Event::UserSignal { signal }),
+            Received::Forward(libc::SIGWINCH) if self.passes_size_on() => {}
             Received::Forward(signal) => {
                 self.links
                     .send_all(&to_agent::Message::Signal(v1::Signal { signal }));

@@ -19,6 +19,14 @@ const CREDIT_TOTAL_BYTES: u64 = 64 << 20;
 /// Below it, long lines would arrive in pieces.
 const CREDIT_MIN_BYTES: u64 = 64 << 10;
 
+/// Of the launcher's own, what the ranks' terminals are made by.
+#[derive(Clone, Copy)]
+pub(super) struct Terminal {
+    /// It passes letters on without showing them.
+    pub(super) is_silent: bool,
+    pub(super) size: Option<v1::WindowSize>,
+}
+
 /// First credit of each stream.
 pub(super) fn credit(world: usize) -> u64 {
     (CREDIT_TOTAL_BYTES / (2 * world as u64)).clamp(CREDIT_MIN_BYTES, OUTPUT_CREDIT_BYTES)
@@ -30,7 +38,7 @@ pub(super) fn message(
     node_rank: usize,
     node: &Reached,
     bundle: Option<&Bundle>,
-    pty_echo: bool,
+    terminal: Terminal,
 ) -> v1::Launch {
     let places = &plan.placement.nodes[node_rank];
     let world = plan.placement.ranks.len();
@@ -62,7 +70,8 @@ pub(super) fn message(
         kill_after_ms: milliseconds(settings.limits.kill_after),
         launcher_silence_ms: milliseconds(settings.limits.host_timeout),
         pty: settings.streams.pty,
-        pty_echo,
+        pty_echo: terminal.is_silent,
+        window_size: terminal.size,
         merge_stderr: settings.streams.merge_stderr,
         output_credit: credit(world),
         bundle: !node.local && !node.survey.bundle_path.is_empty(),

@@ -35,6 +35,7 @@ mod supervise;
 mod suspend;
 mod terminal;
 mod translate;
+mod window;
 mod world;
 
 use std::time::Instant;

@@ -19,6 +19,7 @@ use super::reader::Reader;
 use super::signals::Signals;
 use super::stdin::Stdin;
 use super::terminal::Terminal;
+use super::window;
 use super::{DriveError, Plan};
 use crate::output::{Files, Printed, Printer, Printing, Stream};
 use crate::settings::{Settings, StdinTo};
@@ -67,12 +68,16 @@ pub(super) async fn supervise(
     let takes_letters = settings.streams.pty && stdin.is_some();
     let terminal = || takes_letters.then(Terminal::pass_letters_on).flatten();
     let mut letters = terminal();
-    let echo = letters.is_some();
+    let ours = launch::Terminal {
+        is_silent: letters.is_some(),
+        size: settings.streams.pty.then(window::size).flatten(),
+    };
     let launches = nodes.iter().enumerate();
     let launches =
-        launches.map(|(rank, node)| launch::message(settings, plan, rank, node, bundle, echo));
+        launches.map(|(rank, node)| launch::message(settings, plan, rank, node, bundle, ours));
     let launches = launches.collect();
     let mut driver = Driver::new(settings, plan, nodes, launches, printer, (start, limits));
+    driver.window = ours.size;
     let mut beat = tokio::time::interval(HEARTBEAT_PERIOD);
     beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     let verdict = loop {

@@ -1,11 +1,16 @@
 //! Signals to the launcher reach ranks on other hosts; ^Z suspends them all.
 
+use std::io::{BufRead, BufReader};
+use std::os::fd::OwnedFd;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::Signal;
+use nix::pty::openpty;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use rlaunch_harness::Cluster;
 
-use crate::common::{CLEAN_LIMIT, JOB_LIMIT, assert_no_ranks, cluster, start};
+use crate::common::{CLEAN_LIMIT, JOB_LIMIT, assert_no_ranks, cluster, rlaunch, start};
 
 /// Ranks trap what they can, count, and leave a child in a session of its own.
 const RANKS: &str = "trap 'echo USR1' USR1; setsid sleep 1000 & echo ready; i=0; \
@@ -99,4 +104,37 @@ fn a_suspended_job_whose_launcher_is_killed() {
     job.wait(JOB_LIMIT).unwrap();
     cluster.await_idle(CLEAN_LIMIT).unwrap();
     assert_no_ranks(&cluster, "a suspended job");
+}
+
+/// A rank's terminal on another host has the size of ours, and follows its changes.
+#[test]
+fn terminals_have_the_size_of_ours() {
+    let Some(cluster) = cluster(1) else { return };
+    let pair = openpty(None, None).unwrap();
+    let ours = pair.slave;
+    let resize = |rows: &str, columns: &str| {
+        let mut stty = Command::new("stty");
+        stty.args(["rows", rows, "cols", columns]);
+        let terminal: OwnedFd = ours.try_clone().unwrap();
+        assert!(stty.stdin(terminal).status().unwrap().success());
+    };
+    resize("50", "132");
+    let script = "trap 'stty size </dev/tty; exit 0' WINCH; stty size </dev/tty; \
+                  while :; do sleep 0.02; done";
+    let mut command = rlaunch(
+        &cluster,
+        &["-H", "node1", "-np", "1", "--pty", "/bin/sh", "-c", script],
+    );
+    command.stdin(ours.try_clone().unwrap());
+    let mut job = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(job.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "50 132");
+    resize("40", "100");
+    let helper = job.id();
+    let children = std::fs::read_to_string(format!("/proc/{helper}/task/{helper}/children"));
+    let launcher: i32 = children.unwrap().trim().parse().unwrap();
+    kill(Pid::from_raw(launcher), Signal::SIGWINCH).unwrap();
+    assert_eq!(lines.next().unwrap().unwrap(), "40 100");
+    assert_eq!(job.wait().unwrap().code(), Some(0));
+    cluster.await_idle(CLEAN_LIMIT).unwrap();
 }

@@ -1,7 +1,7 @@
 //! With a terminal as stdin or stdout.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
@@ -158,4 +158,56 @@ fn a_job_in_the_background_is_not_stopped() {
         start.elapsed() > Duration::from_secs(2),
         "it read in the background"
     );
+}
+
+fn resize(terminal: &OwnedFd, rows: &str, columns: &str) {
+    let mut stty = Command::new("stty");
+    let stty = stty.args(["rows", rows, "cols", columns]);
+    let status = stty.stdin(terminal.try_clone().unwrap()).status();
+    assert!(status.unwrap().success());
+}
+
+/// Programs draw by the size of their terminal: it is that of ours, and stays so.
+#[test]
+fn terminals_of_ranks_have_the_size_of_ours() {
+    let (ours, theirs) = terminal();
+    resize(&theirs, "50", "132");
+    let script = "show() { echo $1 rank $RANK $(stty size </dev/tty); }; \
+                  trap 'show then; exit 0' WINCH; show first; while :; do sleep 0.02; done";
+    let mut child = rlaunch()
+        .args(["-np", "2", "--oversubscribe", "--pty", "--tag-output"])
+        .args(["sh", "-c", script])
+        .stdin(theirs.try_clone().unwrap())
+        .stdout(theirs.try_clone().unwrap())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let pid = nix::unistd::Pid::from_raw(child.id().cast_signed());
+    let (sender, receiver) = mpsc::channel();
+    let mut lines = BufReader::new(ours).lines();
+    std::thread::spawn(move || {
+        while let Some(Ok(line)) = lines.next() {
+            sender.send(line).unwrap_or_default();
+        }
+    });
+    let next_two = || {
+        let mut two = [(); 2].map(|()| receiver.recv_timeout(Duration::from_secs(30)).unwrap());
+        two.sort_unstable();
+        two
+    };
+    let wanted = |word: &str, size: &str| {
+        [0, 1].map(|rank| format!("[{rank}]<stdout>: {word} rank {rank} {size}"))
+    };
+    assert_eq!(next_two(), wanted("first", "50 132"));
+    resize(&theirs, "40", "100");
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGWINCH).unwrap();
+    assert_eq!(next_two(), wanted("then", "40 100"));
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+/// Where there is no terminal, the size is one that every program can draw in.
+#[test]
+fn a_terminal_without_ours_has_the_usual_size() {
+    let run = super::ranks(1, &["--pty"], "stty size </dev/tty");
+    assert_eq!(run.stdout, "24 80\n", "{}", run.stderr);
 }

@@ -183,6 +183,7 @@ impl Job {
         self.report(|report| report.set(rank, "exited", None));
         if let Some(io) = self.ios.get_mut(&rank) {
             io.stdin = None;
+            io.terminal = None;
         }
         self.command_all(rank, || Command::RankEnded);
     }

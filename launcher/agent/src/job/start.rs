@@ -14,7 +14,7 @@ use nix::pty::openpty;
 use nix::sys::termios::{LocalFlags, OutputFlags, SetArg, tcgetattr, tcsetattr};
 use nix::unistd::pipe2;
 use rlaunch_control::v1::from_agent::Message;
-use rlaunch_control::v1::{Launch, LaunchFailed, OutputStream, Program, RankSpec};
+use rlaunch_control::v1::{Launch, LaunchFailed, OutputStream, Program, RankSpec, WindowSize};
 use rlaunch_wire::limits::OUTPUT_CREDIT_BYTES;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -28,9 +28,11 @@ use super::stdin::{self, StdinSender};
 use crate::keeper::messages::Plan;
 use crate::{program, sys};
 
-/// Size of a rank's terminal; programs draw by it.
-const TERMINAL_ROWS: u16 = 24;
-const TERMINAL_COLUMNS: u16 = 80;
+/// Where the launcher has no terminal.
+const TERMINAL_SIZE: WindowSize = WindowSize {
+    rows: 24,
+    columns: 80,
+};
 
 /// The agent's ends of one rank.
 #[derive(Default)]
@@ -38,6 +40,8 @@ pub(crate) struct RankIo {
     /// By stream; none where both are one.
     pub(crate) captures: [Option<mpsc::UnboundedSender<Command>>; 2],
     pub(crate) stdin: Option<StdinSender>,
+    /// Our side of its terminal, if it has one.
+    pub(crate) terminal: Option<OwnedFd>,
 }
 
 /// What starting needs of the job.
@@ -117,7 +121,10 @@ impl Starter<'_> {
             .await
             .map_err(setup)?;
         drop(ends.theirs);
-        let mut io = RankIo::default();
+        let mut io = RankIo {
+            terminal: ends.terminal,
+            ..RankIo::default()
+        };
         for (slot, (stream, fd)) in [OutputStream::Stdout, OutputStream::Stderr]
             .into_iter()
             .zip(ends.outputs)
@@ -230,12 +237,13 @@ struct Ends {
     /// Stdout and stderr, or only the first: a terminal, or stderr merged into it.
     outputs: [Option<OwnedFd>; 2],
     input: Option<OwnedFd>,
+    terminal: Option<OwnedFd>,
 }
 
 impl Ends {
     fn open(launch: &Launch, stdin: bool) -> io::Result<Self> {
         if launch.pty {
-            return Self::open_terminal(launch.pty_echo, stdin);
+            return Self::open_terminal(launch, stdin);
         }
         let (stdout, their_stdout) = pipe2(OFlag::O_CLOEXEC)?;
         let (stderr, their_stderr) = if launch.merge_stderr {
@@ -255,20 +263,21 @@ impl Ends {
             theirs: [their_stdin, their_stdout, their_stderr],
             outputs: [Some(stdout), stderr],
             input,
+            terminal: None,
         })
     }
 
     /// One terminal: its output as written (no CR before newlines). It shows what is typed only if
     /// the launcher's own terminal does not.
-    fn open_terminal(echo: bool, stdin: bool) -> io::Result<Self> {
+    fn open_terminal(launch: &Launch, stdin: bool) -> io::Result<Self> {
         let pair = openpty(None, None)?;
         let (master, slave) = (close_on_exec(&pair.master)?, close_on_exec(&pair.slave)?);
         drop(pair);
         let mut modes = tcgetattr(&slave)?;
         modes.output_flags.remove(OutputFlags::OPOST);
-        modes.local_flags.set(LocalFlags::ECHO, echo);
+        modes.local_flags.set(LocalFlags::ECHO, launch.pty_echo);
         tcsetattr(&slave, SetArg::TCSANOW, &modes)?;
-        sys::set_window_size(&master, TERMINAL_ROWS, TERMINAL_COLUMNS);
+        resize(&master, launch.window_size.unwrap_or(TERMINAL_SIZE));
         let their_stdin = if stdin {
             slave.try_clone()?
         } else {
@@ -282,10 +291,17 @@ impl Ends {
         let theirs = [their_stdin, slave.try_clone()?, slave];
         Ok(Self {
             theirs,
+            terminal: Some(master.try_clone()?),
             outputs: [Some(master), None],
             input,
         })
     }
+}
+
+/// Programs draw by it, and the foreground of the terminal gets SIGWINCH.
+pub(super) fn resize(terminal: &OwnedFd, size: WindowSize) {
+    let clip = |cells: u32| u16::try_from(cells).unwrap_or(u16::MAX);
+    sys::set_window_size(terminal, clip(size.rows), clip(size.columns));
 }
 
 /// openpty makes descriptors that exec keeps; their copies are closed by it.

@@ -18,7 +18,7 @@ use super::output::Command;
 use super::ranks::{self, Facts, RankEvent, Ranks};
 use super::record::begin_record;
 use super::silence::Silence;
-use super::start::{RankIo, Starter};
+use super::start::{self, RankIo, Starter};
 use super::{CLEANUP_MAX, Context, KeeperLink, Outgoing, next, orphan_order};
 use crate::autopsy::Autopsy;
 use crate::clock::now_us;
@@ -227,6 +227,12 @@ impl Job {
             ToAgentMessage::Missing(v1::Missing { rank, text }) => {
                 let refused = ToRankMessage::Refused(Refused { reason: text });
                 self.ranks.tell(rank, &refused);
+            }
+            ToAgentMessage::WindowSize(size) => {
+                let ios = self.ios.values();
+                for terminal in ios.filter_map(|io| io.terminal.as_ref()) {
+                    start::resize(terminal, size);
+                }
             }
             ToAgentMessage::Launch(_) => {
                 self.outgoing

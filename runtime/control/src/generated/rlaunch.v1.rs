@@ -307,7 +307,10 @@ pub struct LeftProcess {
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ToAgent {
-    #[prost(oneof = "to_agent::Message", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12")]
+    #[prost(
+        oneof = "to_agent::Message",
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13"
+    )]
     pub message: ::core::option::Option<to_agent::Message>,
 }
 /// Nested message and enum types in `ToAgent`.
@@ -339,6 +342,8 @@ pub mod to_agent {
         Suspend(super::Suspend),
         #[prost(message, tag = "12")]
         Resume(super::Resume),
+        #[prost(message, tag = "13")]
+        WindowSize(super::WindowSize),
     }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -380,6 +385,17 @@ pub struct Launch {
     /// stderr goes where stdout goes, in the order of its writes
     #[prost(bool, tag = "20")]
     pub merge_stderr: bool,
+    /// of the ranks' terminals; unset: 24 rows of 80
+    #[prost(message, optional, tag = "21")]
+    pub window_size: ::core::option::Option<WindowSize>,
+}
+/// Of the launcher's terminal. A change of it is a SIGWINCH to the ranks, by their terminals.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WindowSize {
+    #[prost(uint32, tag = "1")]
+    pub rows: u32,
+    #[prost(uint32, tag = "2")]
+    pub columns: u32,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Program {
