@@ -11,8 +11,11 @@ use std::io::Read;
 use std::ops::Range;
 use std::time::Duration;
 
+use nix::errno::Errno;
 use nix::libc;
 use nix::sys::signal::{SigSet, Signal};
+use nix::sys::uio::pread;
+use nix::unistd::{Whence, lseek};
 use tokio::sync::mpsc;
 
 use super::terminal;
@@ -32,11 +35,15 @@ pub(super) struct Stdin {
 }
 
 impl Stdin {
-    pub(super) fn read(to: StdinTo, world: u32) -> std::io::Result<Self> {
+    /// `keeps`: a later attempt of the job reads the same again; of a file, from where it stands.
+    pub(super) fn read(to: StdinTo, world: u32, keeps: bool) -> std::io::Result<Self> {
         let (sender, blocks) = mpsc::channel(1);
-        std::thread::Builder::new()
-            .name("stdin".into())
-            .spawn(move || read_all(&sender))?;
+        let thread = std::thread::Builder::new().name("stdin".into());
+        if keeps {
+            thread.spawn(move || copy_all(&sender))?;
+        } else {
+            thread.spawn(move || read_all(&sender))?;
+        }
         let ranks: Range<u32> = match to {
             StdinTo::Rank(rank) => rank..rank + 1,
             StdinTo::All => 0..world,
@@ -100,6 +107,28 @@ fn read_all(sender: &mpsc::Sender<Vec<u8>>) {
             {
                 std::thread::sleep(FOREGROUND_POLL);
             }
+            Err(_) => return,
+        }
+    }
+}
+
+/// As [`read_all`], of a file, whose place stays.
+fn copy_all(sender: &mpsc::Sender<Vec<u8>>) {
+    let input = std::io::stdin();
+    let Ok(mut at) = lseek(&input, 0, Whence::SeekCur) else {
+        return;
+    };
+    let mut block = vec![0; READ_BYTES];
+    loop {
+        match pread(&input, &mut block, at) {
+            Ok(0) => return,
+            Ok(bytes) => {
+                at += i64::try_from(bytes).expect("a block is small");
+                if sender.blocking_send(block[..bytes].to_vec()).is_err() {
+                    return;
+                }
+            }
+            Err(Errno::EINTR) => {}
             Err(_) => return,
         }
     }

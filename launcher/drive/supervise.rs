@@ -62,7 +62,10 @@ pub(super) async fn supervise(
     let printer = Printer::start(printing, report).map_err(DriveError::Printer)?;
     let mut reader = Reader::of_stdout().map_err(DriveError::Printer)?;
     let mut stdin = match settings.streams.stdin {
-        Some(to) => Some(Stdin::read(to, world(plan)).map_err(DriveError::Printer)?),
+        Some(to) => {
+            let keeps = settings.limits.max_restarts > 0;
+            Some(Stdin::read(to, world(plan), keeps).map_err(DriveError::Printer)?)
+        }
         None => None,
     };
     let takes_letters = settings.streams.pty && stdin.is_some();

@@ -62,8 +62,9 @@ pub enum SettingsError {
     #[error("--nnodes {wanted} asks for more hosts than there are ({available})")]
     TooFewHosts { wanted: usize, available: usize },
     #[error(
-        "--stdin and --max-restarts: input that was read is gone when the job is started again\n\
-         hint: let the program read a file"
+        "--stdin and --max-restarts: what was read of a pipe or terminal is gone when the job is started \
+         again\n\
+         hint: let it come from a file: `rlaunch … < FILE`"
     )]
     InputTwice,
     #[error(

@@ -98,7 +98,7 @@ pub fn resolve(mut options: Options, notes: &mut Vec<String>) -> Result<Settings
     check_before_survey(&allocation, &placements)?;
     let streams = streams::streams(&options)?;
     let limits = limits::limits(&options)?;
-    if streams.stdin.is_some() && limits.max_restarts > 0 {
+    if streams.stdin.is_some() && limits.max_restarts > 0 && !streams::input_is_a_file() {
         return Err(SettingsError::InputTwice);
     }
     Ok(Settings {

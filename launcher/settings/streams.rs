@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use nix::sys::stat::{SFlag, fstat};
+
 use super::{Settings, SettingsError};
 use crate::cli::Options;
 use crate::output::{Only, Style};
@@ -56,6 +58,12 @@ fn stdin(text: Option<&str>) -> Result<Option<StdinTo>, SettingsError> {
             }),
         },
     }
+}
+
+/// A file can be read again, from where it stood.
+pub(super) fn input_is_a_file() -> bool {
+    let kind = fstat(std::io::stdin()).map(|found| found.st_mode & SFlag::S_IFMT.bits());
+    kind == Ok(SFlag::S_IFREG.bits())
 }
 
 fn only(text: Option<&str>) -> Result<Option<Only>, SettingsError> {

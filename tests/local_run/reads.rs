@@ -1,6 +1,6 @@
 //! Who reads our standard input.
 
-use std::io::Write;
+use std::io::{Seek, SeekFrom, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -81,4 +81,18 @@ fn input_that_stays_open_holds_nobody_up() {
         assert_eq!((run.code, run.stdout.as_str()), (Some(0), "done\ndone\n"));
         assert!(run.took < Duration::from_secs(20));
     }
+}
+
+/// Each attempt of the job reads the whole input, and what stood before it is not read.
+#[test]
+fn a_job_that_starts_again_reads_its_file_again() {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(b"header\none\ntwo\n").unwrap();
+    file.seek(SeekFrom::Start(7)).unwrap();
+    let script = "cat; exit $((1 - TORCHELASTIC_RESTART_COUNT))";
+    let mut command = rlaunch();
+    command.args(["--stdin", "0", "--max-restarts", "1", "-np", "1"]);
+    let run = finish(command.args(["sh", "-c", script]).stdin(file));
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert_eq!(run.stdout, "one\ntwo\none\ntwo\n", "{}", run.stderr);
 }
