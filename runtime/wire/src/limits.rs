@@ -12,6 +12,9 @@ pub const OUTPUT_CREDIT_PARTS: u64 = 4;
 /// Beyond the credit the agent spills this much of one stream to an unlinked file; then the
 /// printing rank waits.
 pub const OUTPUT_SPILL_MAX_BYTES: u64 = 64 << 20;
+/// All streams of a job on one host together: what eight ranks can use up, so that a host with many
+/// more keeps a disk of the usual size. Whoever prints past it waits.
+pub const OUTPUT_SPILL_HOST_MAX_BYTES: u64 = 1 << 30;
 /// Left free on the disk that it spills to: what others need of a host's root.
 pub const SPILL_FREE_MIN_BYTES: u64 = 64 << 20;
 /// One line kept whole by the agent; a longer one is passed on in pieces, marked partial.

@@ -20,6 +20,7 @@ mod record;
 mod report;
 mod silence;
 mod spill;
+mod spill_room;
 mod start;
 mod state;
 mod stdin;

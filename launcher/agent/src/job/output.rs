@@ -20,6 +20,7 @@ use super::lines::{Chunk, Lines};
 use super::outgoing::Outgoing;
 use super::pipe::AsyncPipe;
 use super::spill::{Item, Spill};
+use super::spill_room::Room;
 use crate::clock::now_us;
 
 /// As much as a pipe holds.
@@ -47,13 +48,18 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    pub(crate) fn new(rank: u32, stream: OutputStream, pipe: AsyncPipe, credit: u64) -> Self {
+    pub(crate) fn new(
+        (rank, stream): (u32, OutputStream),
+        pipe: AsyncPipe,
+        credit: u64,
+        room: Room,
+    ) -> Self {
         Self {
             rank,
             stream,
             pipe: Some(pipe),
             lines: Lines::default(),
-            waiting: Spill::default(),
+            waiting: Spill::new(room),
             credit: Credit::new(credit),
             started: false,
             drain_until: None,

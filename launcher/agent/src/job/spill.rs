@@ -3,7 +3,9 @@
 //!
 //! First in, first out. Of the file, what was given out is punched out again, so that its size on
 //! disk is what still waits. A full disk is the same as a full spill, and a disk counts as full
-//! while others still have [`SPILL_FREE_MIN_BYTES`] of it.
+//! while others still have [`SPILL_FREE_MIN_BYTES`] of it. What may stand in the files of one stream
+//! and of a whole host is the [`Room`]'s to say; a stream of which nothing stands there is read, whatever
+//! others have used up.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -16,12 +18,16 @@ use nix::fcntl::{FallocateFlags, fallocate};
 use nix::libc;
 use nix::sys::statfs::{TMPFS_MAGIC, statfs};
 use nix::sys::statvfs::fstatvfs;
-use rlaunch_wire::limits::{LINE_MAX_BYTES, OUTPUT_SPILL_MAX_BYTES, SPILL_FREE_MIN_BYTES};
+use rlaunch_wire::limits::{LINE_MAX_BYTES, SPILL_FREE_MIN_BYTES};
+
+use super::spill_room::Room;
 
 /// Held in memory before the file is touched: what a reader that is only slow needs.
 const MEMORY_MAX_BYTES: usize = 256 * 1024;
 /// Punched out at a time.
 const PUNCH_BYTES: u64 = 1 << 20;
+/// What one more read can complete.
+const COMPLETED_MAX_BYTES: u64 = 2 * LINE_MAX_BYTES as u64;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Item {
@@ -30,8 +36,9 @@ pub(crate) struct Item {
     pub(crate) time_us: i64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Spill {
+    room: Room,
     memory: VecDeque<Item>,
     memory_bytes: usize,
     file: Option<File>,
@@ -55,10 +62,24 @@ struct Record {
 }
 
 impl Spill {
-    /// May more be read? Leaves room for what one more read can complete.
+    pub(crate) fn new(room: Room) -> Self {
+        Self {
+            room,
+            memory: VecDeque::new(),
+            memory_bytes: 0,
+            file: None,
+            records: VecDeque::new(),
+            tail: 0,
+            punched: 0,
+            overflow: VecDeque::new(),
+        }
+    }
+
+    /// May more be read? Leaves room for what one more read can complete; what does not fit all the
+    /// same, since another stream took that room meanwhile, stands in memory and ends the reading.
     pub(crate) fn has_room(&self) -> bool {
-        let most = 2 * LINE_MAX_BYTES as u64;
-        self.overflow.is_empty() && self.tail - self.punched + most <= OUTPUT_SPILL_MAX_BYTES
+        let needs_none = self.records.is_empty() && self.memory_bytes < MEMORY_MAX_BYTES;
+        self.overflow.is_empty() && (needs_none || self.room.has(COMPLETED_MAX_BYTES))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -111,7 +132,12 @@ impl Spill {
         if end / PUNCH_BYTES > self.tail / PUNCH_BYTES && !leaves_room(file) {
             return Err(Errno::ENOSPC.into());
         }
+        let len = item.data.len() as u64;
+        if !self.room.has(len) {
+            return Err(Errno::EDQUOT.into());
+        }
         file.write_all_at(&item.data, self.tail)?;
+        self.room.take(len);
         let (partial, time_us) = (item.partial, item.time_us);
         self.records.push_back(Record {
             at: self.tail,
@@ -119,7 +145,7 @@ impl Spill {
             partial,
             time_us,
         });
-        self.tail += item.data.len() as u64;
+        self.tail += len;
         Ok(())
     }
 
@@ -131,6 +157,7 @@ impl Spill {
             // From the start again; what fails here only costs disk.
             file.set_len(0).ok();
             (self.tail, self.punched) = (0, 0);
+            self.room.give_back_all();
         } else {
             self.punch(record.at + record.len as u64);
         }
@@ -154,6 +181,7 @@ impl Spill {
         };
         if fallocate(file, mode, offset, bytes).is_ok() {
             self.punched = done;
+            self.room.give_back(len);
         }
     }
 }
@@ -203,6 +231,8 @@ fn unlinked_in(folder: &Path) -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
+    use rlaunch_wire::limits::OUTPUT_SPILL_MAX_BYTES as STREAM_MAX_BYTES;
+
     use super::*;
 
     fn item(number: i64, len: usize) -> Item {
@@ -218,7 +248,7 @@ mod tests {
 
     #[test]
     fn what_goes_in_comes_out_in_order_through_memory_and_file() {
-        let mut spill = Spill::default();
+        let mut spill = Spill::new(Room::new(1));
         let (mut pushed, mut popped) = (0, 0);
         // More in than out, then all out, twice, so that the file starts again.
         for _ in 0..2 {
@@ -233,7 +263,7 @@ mod tests {
                 assert_eq!(got, item(popped, 40_000 + usize::try_from(popped).unwrap()));
                 popped += 1;
             }
-            assert!(spill.tail - spill.punched < OUTPUT_SPILL_MAX_BYTES);
+            assert!(spill.tail - spill.punched < STREAM_MAX_BYTES);
             while let Some(got) = spill.pop().unwrap() {
                 assert_eq!(got, item(popped, 40_000 + usize::try_from(popped).unwrap()));
                 popped += 1;
@@ -245,14 +275,14 @@ mod tests {
 
     #[test]
     fn the_file_has_a_bound_and_reading_makes_room() {
-        let mut spill = Spill::default();
+        let mut spill = Spill::new(Room::new(1));
         let mut count = 0;
         while spill.has_room() {
             spill.push(item(0, 1 << 20));
             count += 1;
             assert!(count < 100, "no bound");
         }
-        assert!(spill.tail <= OUTPUT_SPILL_MAX_BYTES);
+        assert!(spill.tail <= STREAM_MAX_BYTES);
         for _ in 0..count - 1 {
             spill.pop().unwrap().unwrap();
         }
@@ -263,7 +293,7 @@ mod tests {
     fn a_full_disk_loses_nothing_and_takes_no_more() {
         let mut spill = Spill {
             file: Some(File::options().write(true).open("/dev/full").unwrap()),
-            ..Spill::default()
+            ..Spill::new(Room::new(1))
         };
         for number in 0..4 {
             spill.push(item(number, 200_000));
@@ -273,5 +303,42 @@ mod tests {
             assert_eq!(spill.pop().unwrap().unwrap(), item(number, 200_000));
         }
         assert!(spill.has_room() && spill.is_empty());
+    }
+    /// Of two streams that share the host's room, one prints all of it full. The other one is read as
+    /// long as nothing of it has to go there, waits then, and nothing is lost.
+    #[test]
+    fn the_host_has_a_bound_and_only_who_prints_past_it_waits() {
+        const HOST_BYTES: u64 = 8 << 20;
+        let room = Room::of(HOST_BYTES, HOST_BYTES);
+        let mut loud = Spill::new(room.another());
+        let mut quiet = Spill::new(room.another());
+        let mut count = 0;
+        while loud.has_room() {
+            loud.push(item(count, 1 << 20));
+            count += 1;
+            assert!(count < 100, "no bound");
+        }
+        assert!(room.used_bytes() <= HOST_BYTES);
+        for number in 0..3 {
+            assert!(quiet.has_room(), "{number} items of little");
+            quiet.push(item(number, 60_000));
+        }
+        for number in 3..9 {
+            quiet.push(item(number, 1 << 20));
+        }
+        assert!(!quiet.has_room() && room.used_bytes() <= HOST_BYTES);
+        for number in 0..count {
+            assert_eq!(loud.pop().unwrap().unwrap(), item(number, 1 << 20));
+        }
+        for number in 0..9 {
+            assert_eq!(quiet.pop().unwrap().unwrap().time_us, number);
+        }
+        assert!(quiet.has_room() && quiet.is_empty() && loud.is_empty());
+        assert_eq!(room.used_bytes(), 0);
+        loud.push(item(0, 1 << 20));
+        loud.push(item(1, 1 << 20));
+        assert_ne!(room.used_bytes(), 0);
+        drop(loud);
+        assert_eq!(room.used_bytes(), 0, "of a stream that ended otherwise");
     }
 }

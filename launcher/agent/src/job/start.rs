@@ -24,6 +24,7 @@ use super::keeper_link::KeeperLink;
 use super::outgoing::Outgoing;
 use super::output::{Capture, Command};
 use super::pipe::AsyncPipe;
+use super::spill_room::Room;
 use super::stdin::{self, StdinSender};
 use crate::keeper::messages::Plan;
 use crate::{program, sys};
@@ -52,6 +53,8 @@ pub(crate) struct Starter<'a> {
     pub(crate) keeper: &'a KeeperLink,
     pub(crate) outgoing: &'a Outgoing,
     pub(crate) tasks: &'a mut JoinSet<()>,
+    /// For output that waits.
+    pub(crate) room: Room,
 }
 
 /// Ranks beyond these share cores. The scheduler gives each session its due (autogroups), and a rank
@@ -156,7 +159,8 @@ impl Starter<'_> {
             0 => OUTPUT_CREDIT_BYTES,
             credit => credit,
         };
-        let capture = Capture::new(rank, stream, AsyncPipe::new(fd)?, credit);
+        let pipe = AsyncPipe::new(fd)?;
+        let capture = Capture::new((rank, stream), pipe, credit, self.room.another());
         let (sender, commands) = mpsc::unbounded_channel();
         self.tasks
             .spawn(capture.run(commands, self.outgoing.clone()));

@@ -18,6 +18,7 @@ use super::output::Command;
 use super::ranks::{self, Facts, RankEvent, Ranks};
 use super::record::begin_record;
 use super::silence::Silence;
+use super::spill_room::Room;
 use super::start::{self, RankIo, Starter};
 use super::{CLEANUP_MAX, Context, KeeperLink, Outgoing, next, orphan_order};
 use crate::autopsy::Autopsy;
@@ -96,6 +97,7 @@ impl Job {
             keeper: &keeper,
             outgoing: &outgoing,
             tasks: &mut captures,
+            room: Room::new(2 * launch.ranks.len()),
         };
         let ios: BTreeMap<u32, RankIo> = starter.start_all().await.into_iter().collect();
         let running = ios.keys().map(|rank| (*rank, None)).collect();
