@@ -15,8 +15,10 @@
     reason = "they panic where nobody reads"
 )]
 
+mod about;
 pub mod cli;
 pub mod drive;
+mod files;
 pub mod knobs;
 mod number;
 pub mod output;
@@ -26,14 +28,13 @@ pub mod settings;
 mod talk;
 
 use std::ffi::OsString;
-use std::io::Write;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use rlaunch_plan::exit_code;
 
+use about::Source;
 use cli::Request;
-use settings::Settings;
 
 /// Where nothing can be begun here, as launcher or agent.
 pub fn refuse_to_begin(error: &str) -> ExitCode {
@@ -45,38 +46,44 @@ pub fn refuse_to_begin(error: &str) -> ExitCode {
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let start = Instant::now();
     let mut notes = Vec::new();
-    let defaults = |command: &clap::Command| knobs::load(command, &mut notes);
-    let request = cli::parse(arguments, defaults);
-    let (options, notes) = match request {
+    let defaults = |command: &clap::Command| knobs::load(command, &mut notes, &about::wrong);
+    match cli::parse(arguments, defaults) {
         Ok(Request::Job {
             options,
             notes: more,
         }) => {
             notes.extend(more);
-            (options, notes)
+            job(*options, notes, start)
         }
         Ok(Request::Reap {
             options,
             notes: more,
         }) => {
             notes.extend(more);
-            return reap(*options, &notes, start);
+            reap(*options, &notes, start)
         }
-        Ok(Request::Show(text)) => {
-            // A reader that has seen enough is no failure.
-            std::io::stdout().write_all(text.as_bytes()).ok();
-            return exit_code::SUCCESS;
-        }
-        Ok(Request::Settings(format)) => return list_settings(format),
-        Err(error) => return refuse(&error.to_string()),
-    };
+        Ok(Request::Show(text)) => talk::print(&text),
+        Ok(Request::Settings(format)) => list_settings(format),
+        Err(error) => refuse(&error.to_string()),
+    }
+}
+
+fn job(options: cli::Options, mut notes: Vec<String>, start: Instant) -> u8 {
     talk::start_tracing(options.output.verbose, start);
-    let settings = match resolve(*options, notes) {
+    if options.output.quiet {
+        talk::leave_out_notes();
+    }
+    let source = Source::new(&options);
+    let settings = settings::resolve(options, &mut notes);
+    for note in &notes {
+        talk::note(note);
+    }
+    let settings = match settings {
         Ok(settings) => settings,
-        Err(error) => return refuse(&error),
+        Err(error) => return refuse(&source.explain(&error.to_string(), error.about())),
     };
     drive::run(settings, start).unwrap_or_else(|error| {
-        talk::say(&error.to_string());
+        talk::say(&source.explain(&error.to_string(), error.about()));
         error.exit_code()
     })
 }
@@ -86,31 +93,15 @@ fn reap(options: cli::ReapOptions, notes: &[String], start: Instant) -> u8 {
     for note in notes {
         talk::note(note);
     }
+    let source = Source::of_one(options.origins.clone());
     let settings = match settings::resolve_reap(options) {
         Ok(settings) => settings,
-        Err(error) => return refuse(&error.to_string()),
+        Err(error) => return refuse(&source.explain(&error.to_string(), error.about())),
     };
     reap::run(&settings).unwrap_or_else(|error| {
-        talk::say(&error.to_string());
+        talk::say(&source.explain(&error.to_string(), error.about()));
         error.exit_code()
     })
-}
-
-fn resolve(options: cli::Options, mut notes: Vec<String>) -> Result<Settings, String> {
-    if options.output.quiet {
-        talk::leave_out_notes();
-    }
-    let origins = options.origins.clone();
-    let settings = settings::resolve(options, &mut notes);
-    for note in &notes {
-        talk::note(note);
-    }
-    settings.map_err(
-        |error| match error.option().and_then(|option| origins.of(option)) {
-            Some(origin) => format!("{error}\nset by {origin}"),
-            None => error.to_string(),
-        },
-    )
 }
 
 /// What can be set, and what is.
@@ -118,17 +109,12 @@ fn list_settings(format: knobs::Format) -> u8 {
     let command = <cli::Options as clap::CommandFactory>::command();
     let mut notes = Vec::new();
     let layers = match format {
-        knobs::Format::Here => knobs::load(&command, &mut notes),
+        knobs::Format::Here => knobs::load(&command, &mut notes, &about::wrong),
         knobs::Format::Markdown | knobs::Format::Names => Ok(knobs::Layers::none(&command)),
     };
     notes.iter().for_each(|note| talk::note(note));
     match layers {
-        Ok(layers) => {
-            let text = knobs::list(&layers, format);
-            // A reader that has seen enough is no failure.
-            std::io::stdout().write_all(text.as_bytes()).ok();
-            exit_code::SUCCESS
-        }
+        Ok(layers) => talk::print(&knobs::list(&layers, format)),
         Err(error) => refuse(&error.to_string()),
     }
 }

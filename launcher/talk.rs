@@ -1,10 +1,11 @@
 //! What the launcher itself says, on stderr.
 
 use std::fmt;
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use rlaunch_plan::exit_code;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::FormatTime;
@@ -20,7 +21,36 @@ pub(crate) fn show(text: &str) {
     if !text.ends_with('\n') {
         text.push('\n');
     }
-    std::io::stderr().write_all(text.as_bytes()).ok();
+    io::stderr().write_all(text.as_bytes()).ok();
+}
+
+/// What was asked for, on stdout; the exit code. A reader that has seen enough is no failure, but text
+/// that a full disk or the like swallowed was not shown.
+pub(crate) fn print(text: &str) -> u8 {
+    match write_out(text) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            say(&format!("stdout: {}", plain(error)));
+            exit_code::LAUNCHER
+        }
+        Ok(()) | Err(_) => exit_code::SUCCESS,
+    }
+}
+
+fn write_out(text: &str) -> io::Result<()> {
+    if rlaunch_agent::stdout_was_closed() {
+        return Err(nix::errno::Errno::EBADF.into());
+    }
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
+}
+
+/// Without the system's number of it.
+fn plain(error: io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(number) => io::Error::other(nix::errno::Errno::from_raw(number).desc()),
+        None => error,
+    }
 }
 
 static QUIET: AtomicBool = AtomicBool::new(false);
@@ -71,12 +101,12 @@ pub(crate) fn start_tracing(verbose: u8, start: Instant) {
 struct Stderr;
 
 impl Write for Stderr {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        std::io::stderr().write_all(bytes).ok();
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        io::stderr().write_all(bytes).ok();
         Ok(bytes.len())
     }
 
-    fn flush(&mut self) -> std::io::Result<()> {
+    fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }

@@ -14,10 +14,14 @@ mod ends;
 mod inherits;
 #[path = "local_run/limits.rs"]
 mod limits;
+#[path = "local_run/lost.rs"]
+mod lost;
 #[path = "local_run/mistakes.rs"]
 mod mistakes;
 #[path = "local_run/needs.rs"]
 mod needs;
+#[path = "local_run/origins.rs"]
+mod origins;
 #[path = "local_run/output_options.rs"]
 mod output_options;
 #[path = "local_run/prints.rs"]

@@ -29,8 +29,9 @@ pub(super) fn only_shows(programs: &[Vec<OsString>]) -> bool {
     options.any(|word| word == "--help" || word == "--version")
 }
 
-pub(super) fn put_in_front(layers: &Layers, programs: &mut [Vec<OsString>]) -> Origins {
-    let mut origins = Origins::default();
+/// Of each program, where what was put in front of its words comes from.
+pub(super) fn put_in_front(layers: &Layers, programs: &mut [Vec<OsString>]) -> Vec<Origins> {
+    let mut all = Vec::with_capacity(programs.len());
     let hosts: Vec<OsString> = programs
         .iter()
         .flat_map(|words| options(words))
@@ -44,10 +45,12 @@ pub(super) fn put_in_front(layers: &Layers, programs: &mut [Vec<OsString>]) -> O
         let mut typed = hosts.clone();
         typed.extend(options(words).cloned());
         let wanted = |name: &str| number == 0 || OF_EACH.contains(&name);
+        let mut origins = Origins::default();
         let defaults = layers.words(&typed, wanted, &mut origins);
         words.splice(0..0, defaults);
+        all.push(origins);
     }
-    origins
+    all
 }
 
 /// As [`put_in_front`], for the words of `rlaunch reap`.

@@ -106,30 +106,30 @@ pub fn parse(
     let mut command = Options::command();
     let mut normalised = normalise::normalise(&command, arguments)?;
     let origins = match defaulting::only_shows(&normalised.programs) {
-        true => Origins::default(),
+        true => vec![Origins::default(); normalised.programs.len()],
         false => defaulting::put_in_front(&defaults(&command)?, &mut normalised.programs),
     };
     let several = normalised.programs.len() > 1;
     let mut programs = Vec::with_capacity(normalised.programs.len());
-    for (number, words) in normalised.programs.into_iter().enumerate() {
+    for (number, (words, origins)) in normalised.programs.into_iter().zip(origins).enumerate() {
         let words = [OsString::from("rlaunch")].into_iter().chain(words);
         let matches = match command.try_get_matches_from_mut(words) {
             Ok(matches) => matches,
             Err(error) => return shown(&error, &origins),
         };
-        let options = program(&command, &matches, number).map_err(|error| match error {
+        let mut options = program(&command, &matches, number).map_err(|error| match error {
             error if several => CliError::InProgram {
                 program: number,
                 error: Box::new(error),
             },
             error => error,
         })?;
+        options.origins = origins;
         programs.push(options);
     }
     let others = programs.split_off(1);
     let mut options = Box::new(programs.remove(0));
     options.others = others;
-    options.origins = origins;
     let notes = normalised.notes;
     Ok(Request::Job { options, notes })
 }
@@ -185,7 +185,7 @@ fn one_line(error: &clap::Error, origins: &Origins) -> CliError {
         _ => None,
     };
     match argument.and_then(|option| origins.of(option)) {
-        Some(origin) => CliError::Value(format!("{text}\nset by {origin}")),
+        Some(origin) => CliError::Value(format!("{text}\nset by {}", origin.told())),
         None => CliError::Value(text),
     }
 }

@@ -52,6 +52,9 @@ pub struct ReapOptions {
     pub verbose: u8,
     #[command(flatten)]
     pub reach: ReachOptions,
+    /// Where those values stand that nobody typed.
+    #[arg(skip)]
+    pub origins: Origins,
 }
 
 const AFTER: &str = "\
@@ -83,8 +86,9 @@ pub(super) fn parse(
         Ok(matches) => matches,
         Err(error) => return shown(&error, &origins),
     };
-    let options =
+    let mut options =
         ReapOptions::from_arg_matches(&matches).map_err(|error| one_line(&error, &origins))?;
+    options.origins = origins;
     Ok(Request::Reap {
         options: Box::new(options),
         notes: normalised.notes,

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use rlaunch_plan::verdict::signal_name;
 use rlaunch_plan::{PlacementError, exit_code};
-use rlaunch_remote::ReachError;
+use rlaunch_remote::{ReachCause, ReachError};
 
+use crate::about::About;
 use crate::output::FilesError;
 
 /// The text is for the user: one line that names the host, then hints.
@@ -104,6 +105,35 @@ fn hinted(error: &std::io::Error) -> String {
 }
 
 impl DriveError {
+    /// The options that it is about.
+    pub(crate) fn about(&self) -> About<'_> {
+        let options: &[&'static str] = match self {
+            Self::Placement(error) => {
+                return About::program(error.options(), error.program());
+            }
+            Self::NoSuchRank { option, .. } => {
+                return About::of(std::slice::from_ref(option));
+            }
+            Self::Reach(errors) => reach_options(errors),
+            Self::Files(_) => &["output-dir"],
+            Self::NoDirectory { .. } | Self::NotMade(_) => &["wdir"],
+            Self::NoPython { .. } => &["python"],
+            Self::PreloadRead { .. } | Self::PreloadDiffers(_) => &["preload"],
+            Self::StartTimeout { .. } => &["start-timeout"],
+            Self::Report { .. } => &["json"],
+            Self::NoInterface { .. } => &["hostfile"],
+            Self::NoMaster(_)
+            | Self::Runtime(_)
+            | Self::Random(_)
+            | Self::Agent { .. }
+            | Self::Bundle { .. }
+            | Self::Interrupted { .. }
+            | Self::Signals(_)
+            | Self::Printer(_) => &[],
+        };
+        About::of(options)
+    }
+
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Placement(_)
@@ -117,6 +147,23 @@ impl DriveError {
             _ => exit_code::LAUNCHER,
         }
     }
+}
+
+/// What way to the hosts was asked for, if that is at fault.
+fn reach_options(errors: &[ReachError]) -> &'static [&'static str] {
+    let option = errors.iter().find_map(|error| match *error.cause {
+        ReachCause::ProgramMissing { .. }
+        | ReachCause::ProgramEnded { .. }
+        | ReachCause::ProgramWords(_) => Some(["ssh-program"].as_slice()),
+        ReachCause::Architecture { .. }
+        | ReachCause::OldLibrary
+        | ReachCause::NoLibrary
+        | ReachCause::OtherBuild { .. } => Some(["agent"].as_slice()),
+        ReachCause::LoginRefused { .. } => Some(["identity"].as_slice()),
+        ReachCause::Refused => Some(["ssh-port"].as_slice()),
+        _ => None,
+    });
+    option.unwrap_or_default()
 }
 
 /// Hosts shown when many fail; the others are counted.

@@ -1,7 +1,5 @@
 //! `--display-map` and `--dry-run`.
 
-use std::io::Write;
-
 use rlaunch_plan::environment::{self, Master};
 use rlaunch_plan::map::{Map, ProgramShown, RankShown, Shown};
 
@@ -28,10 +26,7 @@ pub(super) fn dry_run(settings: &Settings, plan: &Plan) -> Result<u8, DriveError
                 error,
             })?;
         }
-        // A reader that has seen enough is no failure.
-        Some(Json::Standard) | None => {
-            std::io::stdout().write_all(text.as_bytes()).ok();
-        }
+        Some(Json::Standard) | None => return Ok(talk::print(&text)),
     }
     Ok(rlaunch_plan::exit_code::SUCCESS)
 }

@@ -6,25 +6,36 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-use super::KnobError;
+use super::error::{At, Mistake};
 use super::merge::{Layer, Origin, Setting};
 use super::table::{Kind, Knob};
 
-pub(super) fn read(variables: &[(OsString, OsString)], knobs: &[Knob]) -> Result<Layer, KnobError> {
+pub(super) fn read(
+    variables: &[(OsString, OsString)],
+    knobs: &[Knob],
+    wrong: &mut Vec<Mistake>,
+) -> Layer {
     let mut layer = Layer::default();
     for (variable, value) in variables.iter().filter(|(_, value)| !value.is_empty()) {
         let Some(knob) = knobs.iter().find(|knob| *variable == *knob.variable) else {
             continue;
         };
-        let values = values(knob, value).map_err(|problem| KnobError::Variable {
-            name: knob.variable.clone(),
-            value: value.to_string_lossy().into_owned(),
-            problem,
-        })?;
-        let origin = Origin::Variable(knob.variable.clone());
-        layer.insert(&knob.name, Setting { values, origin });
+        match values(knob, value) {
+            Ok(values) => {
+                let origin = Origin::Variable(knob.variable.clone());
+                layer.insert(&knob.name, Setting { values, origin });
+            }
+            Err(problem) => {
+                let (name, value) = (&knob.variable, value.to_string_lossy());
+                let text = format!("the environment variable {name}={value}: {problem}");
+                wrong.push(Mistake {
+                    at: At::Variable,
+                    text,
+                });
+            }
+        }
     }
-    Ok(layer)
+    layer
 }
 
 fn values(knob: &Knob, value: &OsStr) -> Result<Vec<OsString>, String> {

@@ -14,7 +14,7 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::KnobError;
+use super::error::{At, Mistake};
 use super::find::Found;
 use super::merge::{Layer, Origin, Setting};
 use super::table::{Kind, Knob};
@@ -22,33 +22,47 @@ use super::table::{Kind, Knob};
 /// More is surely no file of settings.
 const BYTES_MAX: u64 = 1 << 20;
 
-pub(super) fn read(found: &Found, knobs: &[Knob]) -> Result<Layer, KnobError> {
-    use std::io::Read;
-    let path = &found.path;
-    let unreadable = |error| KnobError::Unreadable {
-        path: path.clone(),
-        error,
-    };
-    let mut bytes = Vec::new();
-    std::fs::File::open(path)
-        .and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut bytes))
-        .map_err(unreadable)?;
-    if bytes.len() as u64 > BYTES_MAX {
-        return Err(unreadable(std::io::Error::other("too long")));
+pub(super) fn read(found: &Found, knobs: &[Knob], wrong: &mut Vec<Mistake>) -> Layer {
+    match text_of(&found.path) {
+        Ok(text) => parse(found, &text, knobs, wrong),
+        Err(error) => {
+            let path = found.path.display().to_string();
+            let text = format!("{path}: {error}");
+            let at = At::File { path, line: 0 };
+            wrong.push(Mistake { at, text });
+            Layer::default()
+        }
     }
-    let text = String::from_utf8(bytes)
-        .map_err(|_| unreadable(std::io::Error::other("not UTF-8 text")))?;
-    parse(found, &text, knobs)
 }
 
-pub(super) fn parse(found: &Found, text: &str, knobs: &[Knob]) -> Result<Layer, KnobError> {
+fn text_of(path: &Path) -> std::io::Result<String> {
+    use std::io::Read;
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(|error| crate::files::why(path, error))?;
+    file.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > BYTES_MAX {
+        return Err(std::io::Error::other("too long"));
+    }
+    String::from_utf8(bytes).map_err(|_| std::io::Error::other("not UTF-8 text"))
+}
+
+/// What is right; what is not is added to `wrong`.
+pub(super) fn parse(found: &Found, text: &str, knobs: &[Knob], wrong: &mut Vec<Mistake>) -> Layer {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let shown = found.path.display().to_string();
-    let mut wrong: Vec<(usize, String)> = Vec::new();
+    let path = found.path.display().to_string();
+    let mut tell = |start: usize, problem: String| {
+        let (line, column) = position(text, start);
+        let at = At::File {
+            path: path.clone(),
+            line,
+        };
+        let text = format!("{path}:{line}:{column}: {problem}");
+        wrong.push(Mistake { at, text });
+    };
     let (document, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
         let start = error.span().map_or(0, |span| span.start);
-        wrong.push((start, error.message().replace('\n', ", ")));
+        tell(start, error.message().replace('\n', ", "));
     }
     let mut layer = Layer::default();
     // A broken document would only give more of the same.
@@ -56,22 +70,16 @@ pub(super) fn parse(found: &Found, text: &str, knobs: &[Knob]) -> Result<Layer, 
         let start = key.span().start;
         match setting(found, key.get_ref(), value, knobs) {
             Ok((name, values)) => {
-                let line = position(text, start).0;
-                let origin = Origin::File(format!("{shown}:{line}"));
+                let origin = Origin::File {
+                    path: path.clone(),
+                    line: position(text, start).0,
+                };
                 layer.insert(name, Setting { values, origin });
             }
-            Err(problem) => wrong.push((start, problem)),
+            Err(problem) => tell(start, problem),
         }
     }
-    if wrong.is_empty() {
-        return Ok(layer);
-    }
-    wrong.sort_by_key(|(start, _)| *start);
-    let lines = wrong.into_iter().map(|(start, problem)| {
-        let (line, column) = position(text, start);
-        format!("{shown}:{line}:{column}: {problem}")
-    });
-    Err(KnobError::mistakes(&shown, lines.collect()))
+    layer
 }
 
 /// The option's name, and what would be typed as its values.
@@ -163,9 +171,9 @@ fn kind(value: &DeValue<'_>) -> &'static str {
 
 /// A path of the file as the launcher can open it from anywhere; a bare program name stays.
 fn at(folder: &Path, value: OsString) -> OsString {
-    let path = Path::new(&value);
+    let path = crate::files::from_home(Path::new(&value));
     if path.is_absolute() {
-        return value;
+        return path.into_os_string();
     }
     let bytes = folder.join(path).into_os_string().into_vec();
     OsString::from_vec(bytes)

@@ -2,8 +2,9 @@
 //!
 //! The project's is the first `rlaunch.toml` from the current directory upwards. Below a directory
 //! that everybody may write into, such as /tmp, it could be anybody's: one that belongs to another
-//! user, or that everybody may change, is left out and that is said. `RLAUNCH_CONFIG` names one file
-//! that is read in place of both.
+//! user, or that everybody may change, is left out and that is said. One that is there and can't be
+//! read, such as a link to nowhere, is a mistake: it was meant to count. `RLAUNCH_CONFIG` names one
+//! file that is read in place of both.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -33,7 +34,10 @@ pub(super) fn files(notes: &mut Vec<String>) -> Result<Vec<Found>, KnobError> {
         let path = PathBuf::from(named);
         return match path.metadata() {
             Ok(_) => Ok(vec![Found { path, own: true }]),
-            Err(error) => Err(KnobError::Named { path, error }),
+            Err(error) => {
+                let error = crate::files::why(&path, error);
+                Err(KnobError::Named { path, error })
+            }
         };
     }
     let users = users_folder().map(|folder| folder.join("rlaunch").join(NAME));
@@ -65,7 +69,8 @@ pub(super) fn project(here: &Path, notes: &mut Vec<String>) -> Option<Found> {
         .ancestors()
         .map(|folder| folder.join(NAME))
         .find(|path| exists(path))?;
-    let metadata = path.metadata().ok()?;
+    // Of a link to nowhere, the link's.
+    let metadata = path.metadata().or_else(|_| path.symlink_metadata()).ok()?;
     if let Some(why) = doubtful(&metadata, nix::unistd::geteuid().as_raw()) {
         notes.push(format!(
             "{} is not read: {why}\nhint: {VARIABLE}={0} reads it",
@@ -83,10 +88,14 @@ pub(super) fn doubtful(metadata: &Metadata, user: u32) -> Option<&'static str> {
     if metadata.uid() != user && metadata.uid() != ROOT {
         return Some("it belongs to another user");
     }
-    (metadata.mode() & OTHERS_WRITE != 0).then_some("everybody may change it")
+    // Of a link the system says so always.
+    let others_write = !metadata.is_symlink() && metadata.mode() & OTHERS_WRITE != 0;
+    others_write.then_some("everybody may change it")
 }
 
-/// What can't be looked at is as if it weren't there: above this directory that is nobody's fault.
+/// What can't be looked at is as if it weren't there: above this directory that is nobody's fault. A
+/// link is there, whatever it leads to; a folder of that name is none of ours.
 fn exists(path: &Path) -> bool {
-    path.metadata().is_ok_and(|metadata| metadata.is_file())
+    let is_file = |it: Metadata| it.is_file();
+    path.metadata().map_or_else(|_| path.is_symlink(), is_file)
 }

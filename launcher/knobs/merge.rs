@@ -10,21 +10,30 @@ use super::table::{ADDING_UP, Kind, Knob, same, table};
 /// Where a value was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// `path:line`
-    File(String),
+    File { path: String, line: usize },
     Variable(String),
 }
 
 impl Origin {
+    /// As a sentence ends with it: `set by …`.
+    pub(crate) fn told(&self) -> String {
+        match self {
+            Self::File { .. } => self.to_string(),
+            Self::Variable(name) => format!("the environment variable {name}"),
+        }
+    }
+
     pub(crate) fn is_file(&self) -> bool {
-        matches!(self, Self::File(_))
+        matches!(self, Self::File { .. })
     }
 }
 
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::File(text) | Self::Variable(text)) = self;
-        f.write_str(text)
+        match self {
+            Self::File { path, line } => write!(f, "{path}:{line}"),
+            Self::Variable(name) => f.write_str(name),
+        }
     }
 }
 
@@ -63,8 +72,16 @@ impl Knob {
         ))
     }
 
+    fn given(&self, setting: &Setting) -> Given {
+        Given {
+            words: self.words(&setting.values),
+            values: setting.values.clone(),
+            origin: setting.origin.clone(),
+        }
+    }
+
     /// As typed.
-    pub(super) fn words(&self, values: &[OsString]) -> Vec<OsString> {
+    fn words(&self, values: &[OsString]) -> Vec<OsString> {
         let word = |value: &OsString| {
             let mut word = OsString::from(format!("--{}", self.name));
             let bare = matches!(self.kind, Kind::Switch | Kind::Count)
@@ -91,12 +108,37 @@ impl Layer {
 
 /// Where the values that nobody typed come from, by the option's name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Origins(BTreeMap<String, Origin>);
+pub struct Origins(BTreeMap<String, Vec<Given>>);
+
+/// What one source gave of an option.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Given {
+    values: Vec<OsString>,
+    /// As they would be typed.
+    pub(crate) words: Vec<OsString>,
+    pub(crate) origin: Origin,
+}
 
 impl Origins {
-    /// `option` with or without dashes.
+    /// `option` with or without dashes. Of one whose sources add up, the nearest.
     pub fn of(&self, option: &str) -> Option<&Origin> {
-        self.0.get(option.trim_start_matches('-'))
+        let given = self.0.get(option.trim_start_matches('-'))?;
+        given.last().map(|given| &given.origin)
+    }
+
+    /// Who gave this value of `option`; of one whose sources add up it may be that nobody did, for it
+    /// was typed.
+    pub(crate) fn of_value(&self, option: &str, value: Option<&OsStr>) -> Option<&Origin> {
+        if !ADDING_UP.contains(&option) {
+            return self.of(option);
+        }
+        let is_it = |given: &&Given| given.values.iter().any(|it| Some(it.as_os_str()) == value);
+        let given = self.0.get(option)?.iter().find(is_it);
+        given.map(|given| &given.origin)
+    }
+
+    pub(crate) fn given(&self) -> impl Iterator<Item = &Given> {
+        self.0.values().flatten()
     }
 }
 
@@ -110,6 +152,15 @@ pub struct Layers {
 impl Layers {
     pub(super) fn new(knobs: Vec<Knob>, layers: Vec<Layer>) -> Self {
         Self { knobs, layers }
+    }
+
+    /// All that the sources say, whether it counts or not, from far to near.
+    pub(super) fn given(&self) -> Vec<Given> {
+        let of_layer = |layer: &Layer| -> Vec<Given> {
+            let of_knob = |knob: &Knob| layer.0.get(&knob.name).map(|it| knob.given(it));
+            self.knobs.iter().filter_map(of_knob).collect()
+        };
+        self.layers.iter().flat_map(of_layer).collect()
     }
 
     /// The table without a source.
@@ -130,9 +181,10 @@ impl Layers {
         for knob in self.knobs.iter().filter(|knob| wanted(&knob.name)) {
             let is_typed = typed.iter().any(|name| same(name, &knob.name));
             for setting in self.settings(knob, is_typed) {
-                words.extend(knob.words(&setting.values));
-                let origin = setting.origin.clone();
-                origins.0.insert(knob.name.clone(), origin);
+                let given = knob.given(setting);
+                words.extend(given.words.iter().cloned());
+                let known = origins.0.entry(knob.name.clone()).or_default();
+                known.push(given);
             }
         }
         words

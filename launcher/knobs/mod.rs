@@ -24,19 +24,37 @@ mod tests;
 
 use std::ffi::OsString;
 
-pub use error::KnobError;
+pub use error::{Check, KnobError};
 pub use list::{Format, list};
 pub use merge::{Layers, Origins};
 pub use table::{Kind, Knob};
 
 /// What stands in files and variables, for this directory and environment. Notes are for the user.
-pub fn load(command: &clap::Command, notes: &mut Vec<String>) -> Result<Layers, KnobError> {
+pub fn load(
+    command: &clap::Command,
+    notes: &mut Vec<String>,
+    check: Check<'_>,
+) -> Result<Layers, KnobError> {
     let knobs = table::table(command);
     let variables: Vec<(OsString, OsString)> = std::env::vars_os().collect();
-    let mut layers = Vec::new();
+    let (mut layers, mut wrong) = (Vec::new(), Vec::new());
     for found in find::files(notes)? {
-        layers.push(file::read(&found, &knobs)?);
+        layers.push(file::read(&found, &knobs, &mut wrong));
     }
-    layers.push(environment::read(&variables, &knobs)?);
-    Ok(Layers::new(knobs, layers))
+    layers.push(environment::read(&variables, &knobs, &mut wrong));
+    let layers = Layers::new(knobs, layers);
+    if wrong.is_empty() {
+        return Ok(layers);
+    }
+    let told = KnobError::mistakes(wrong, layers.given().iter(), check);
+    told.map_or(Ok(layers), Err)
+}
+
+/// What is wrong in itself among the values that count, all of it; [`load`] knows only their form.
+pub fn mistakes<'a>(
+    origins: impl IntoIterator<Item = &'a Origins>,
+    check: Check<'_>,
+) -> Option<KnobError> {
+    let given = origins.into_iter().flat_map(Origins::given);
+    KnobError::mistakes(Vec::new(), given, check)
 }

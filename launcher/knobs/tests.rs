@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::CommandFactory;
 use rlaunch_wire::setting::{is_runtime_setting, misspelt};
 
+use super::error::KnobError;
 use super::find::{Found, doubtful, project};
 use super::merge::{Layer, Layers, Origins};
 use super::table::{Knob, table};
@@ -23,13 +24,19 @@ fn found(path: &str, own: bool) -> Found {
 }
 
 fn of_file(text: &str) -> Layer {
-    file::parse(&found("/etc/my/rlaunch.toml", true), text, &knobs()).unwrap()
+    let mut wrong = Vec::new();
+    let found = found("/etc/my/rlaunch.toml", true);
+    let layer = file::parse(&found, text, &knobs(), &mut wrong);
+    assert_eq!(wrong, []);
+    layer
 }
 
 fn problem(text: &str) -> String {
-    file::parse(&found("rlaunch.toml", false), text, &knobs())
-        .unwrap_err()
-        .to_string()
+    let mut wrong = Vec::new();
+    let layer = file::parse(&found("rlaunch.toml", false), text, &knobs(), &mut wrong);
+    let layers = Layers::new(knobs(), vec![layer]);
+    let error = KnobError::mistakes(wrong, layers.given().iter(), &crate::about::wrong);
+    error.unwrap().to_string()
 }
 
 fn of_variables(pairs: &[(&str, &str)]) -> Result<Layer, String> {
@@ -37,7 +44,12 @@ fn of_variables(pairs: &[(&str, &str)]) -> Result<Layer, String> {
         .iter()
         .map(|(name, value)| (name.into(), value.into()))
         .collect();
-    environment::read(&pairs, &knobs()).map_err(|error| error.to_string())
+    let mut wrong = Vec::new();
+    let layer = environment::read(&pairs, &knobs(), &mut wrong);
+    match KnobError::mistakes(wrong, [], &|_| None) {
+        None => Ok(layer),
+        Some(error) => Err(error.to_string()),
+    }
 }
 
 fn words(layers: Vec<Layer>, typed: &str) -> String {
@@ -85,11 +97,11 @@ fn variables_give_them_too() {
     );
     assert_eq!(
         of_variables(&[("RLAUNCH_TAG_OUTPUT", "maybe")]).unwrap_err(),
-        "RLAUNCH_TAG_OUTPUT=maybe: expected 1 or 0"
+        "the environment variable RLAUNCH_TAG_OUTPUT=maybe: expected 1 or 0"
     );
     assert_eq!(
         of_variables(&[("RLAUNCH_ENV", "some")]).unwrap_err(),
-        "RLAUNCH_ENV=some: `some` is none of all, none"
+        "the environment variable RLAUNCH_ENV=some: `some` is none of all, none"
     );
 }
 
@@ -137,7 +149,21 @@ fn mistakes_of_a_file_are_told_together() {
     );
     assert!(problem("np = = 4\n").starts_with("rlaunch.toml:1:6: "));
     let many: String = (0..9).map(|n| format!("zzzzz{n} = 1\n")).collect();
-    assert!(problem(&many).ends_with("\nrlaunch.toml: and 4 more mistakes"));
+    assert!(problem(&many).ends_with("\nand 4 more mistakes"));
+    // Values too, whichever of them a run would meet first.
+    assert_eq!(
+        problem("np = \"x\"\ntimeout = \"soon\"\nonly = \"y\"\nmap-by = \"cpu\"\n")
+            .lines()
+            .map(|line| line.split(": ").take(2).collect::<Vec<_>>().join(": "))
+            .collect::<Vec<_>>(),
+        [
+            "rlaunch.toml:1: -np x",
+            "rlaunch.toml:2: --timeout soon",
+            "rlaunch.toml:3: --only y",
+            "rlaunch.toml:4: --map-by cpu",
+            "hint: slot, node, numa or ppr:N:node, with :PE=N for N cores a rank",
+        ]
+    );
 }
 
 /// Found from below, unless somebody else could have put it there.

@@ -13,7 +13,7 @@ use futures_util::stream::FuturesUnordered;
 
 use crate::drive::DriveError;
 use crate::settings::ReapSettings;
-use crate::talk::say;
+use crate::talk::{self, say};
 
 /// Something is left.
 const LEFT: u8 = 1;
@@ -34,9 +34,9 @@ pub fn run(settings: &ReapSettings) -> Result<u8, DriveError> {
     } else {
         show::table(&answers, settings)
     };
-    use std::io::Write;
-    // A reader that has seen enough is no failure.
-    std::io::stdout().write_all(text.as_bytes()).ok();
+    if talk::print(&text) != exit_code::SUCCESS {
+        return Ok(exit_code::LAUNCHER);
+    }
     Ok(match (failed.is_empty(), left) {
         (false, _) => exit_code::LAUNCHER,
         (true, true) => LEFT,

@@ -1,6 +1,6 @@
 //! The launcher's environment as the hosts get it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
@@ -12,27 +12,15 @@ use rlaunch_wire::limits::ENV_FILE_MAX_BYTES;
 use rlaunch_wire::setting::misspelt;
 
 use super::SettingsError;
-use crate::cli::{Inherit, Options};
+use crate::cli::{Inherit, Options, ProgramOptions};
+use crate::files;
 
 pub(super) fn overlay(
     options: &Options,
     inside_slurm: bool,
     notes: &mut Vec<String>,
 ) -> Result<Overlay, SettingsError> {
-    let mut exports = Vec::new();
-    for path in &options.program.env_file {
-        exports.extend(read(path)?);
-    }
-    for word in &options.program.export {
-        exports.push(Export::parse(word.as_bytes())?);
-    }
-    let set_for_each = |export: &&Export| inside_slurm && is_set_for_each_rank(&export.name);
-    if let Some(export) = exports.iter().find(set_for_each) {
-        return Err(SettingsError::Export(ExportError::SetByLauncher {
-            name: String::from_utf8_lossy(&export.name).into_owned(),
-            hint: "leave it out".to_owned(),
-        }));
-    }
+    let exports = exports(&options.program, inside_slurm)?;
     let policy = match options.program.env {
         None => EnvironmentPolicy::Portable,
         Some(Inherit::All) => EnvironmentPolicy::All,
@@ -72,12 +60,42 @@ pub(super) fn overlay(
     Ok(overlay)
 }
 
+/// What `--env-file` and `-x` say, in the order in which they count.
+fn exports(program: &ProgramOptions, inside_slurm: bool) -> Result<Vec<Export>, SettingsError> {
+    let mut exports = Vec::new();
+    let mut add = |given: &OsStr, more: Vec<Export>| {
+        let set_for_each = |export: &&Export| inside_slurm && is_set_for_each_rank(&export.name);
+        if let Some(export) = more.iter().find(set_for_each) {
+            return Err(SettingsError::Export {
+                given: given.to_owned(),
+                error: ExportError::SetByLauncher {
+                    name: String::from_utf8_lossy(&export.name).into_owned(),
+                    hint: "leave it out".to_owned(),
+                },
+            });
+        }
+        exports.extend(more);
+        Ok(())
+    };
+    for path in &program.env_file {
+        add(path.as_os_str(), read(path)?)?;
+    }
+    for word in &program.export {
+        let export = Export::parse(word.as_bytes()).map_err(|error| SettingsError::Export {
+            given: word.clone(),
+            error,
+        })?;
+        add(word, vec![export])?;
+    }
+    Ok(exports)
+}
+
 /// The variables of an `--env-file`.
 fn read(path: &Path) -> Result<Vec<Export>, SettingsError> {
     use std::io::Read;
     let unreadable = |error| SettingsError::EnvFileUnreadable {
         path: path.to_owned(),
-        error,
+        error: files::why(path, error),
     };
     let mut bytes = Vec::new();
     std::fs::File::open(path)
@@ -86,7 +104,12 @@ fn read(path: &Path) -> Result<Vec<Export>, SettingsError> {
     if bytes.len() as u64 > ENV_FILE_MAX_BYTES {
         return Err(unreadable(std::io::Error::other("too long for variables")));
     }
-    Ok(environment::parse_file(&path.to_string_lossy(), &bytes)?)
+    environment::parse_file(&path.to_string_lossy(), &bytes).map_err(|error| {
+        SettingsError::EnvFile {
+            path: path.to_owned(),
+            error,
+        }
+    })
 }
 
 /// Names shown; inside a scheduler's job there are dozens.

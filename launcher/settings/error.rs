@@ -1,5 +1,6 @@
 //! What makes the command line no job.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use rlaunch_plan::allocation::AllocationError;
@@ -7,6 +8,8 @@ use rlaunch_plan::environment::{EnvFileError, ExportError};
 use rlaunch_plan::hostfile::HostfileError;
 use rlaunch_plan::placement::{PlacementError, PolicyError};
 use rlaunch_plan::slurm::SlurmError;
+
+use crate::about::About;
 
 /// Exit code 2, before any host is contacted.
 #[derive(Debug, thiserror::Error)]
@@ -44,10 +47,21 @@ pub enum SettingsError {
         path: PathBuf,
         error: std::io::Error,
     },
-    #[error(transparent)]
-    EnvFile(#[from] EnvFileError),
-    #[error(transparent)]
-    Export(#[from] ExportError),
+    #[error("{error}")]
+    EnvFile { path: PathBuf, error: EnvFileError },
+    #[error("{error}")]
+    Export {
+        /// As it was given; of what a file of variables says, that file's path.
+        given: OsString,
+        error: ExportError,
+    },
+    /// A file on this machine that an option names.
+    #[error("{option} {}: {error}", path.display())]
+    File {
+        option: &'static str,
+        path: PathBuf,
+        error: std::io::Error,
+    },
     /// Of a job of several programs: which one it is about.
     #[error("{program}: {error}")]
     InProgram { program: String, error: Box<Self> },
@@ -74,17 +88,60 @@ pub enum SettingsError {
 }
 
 impl SettingsError {
-    /// The option that it is about, if it is about one.
-    pub fn option(&self) -> Option<&str> {
+    /// The options that it is about.
+    pub(crate) fn about(&self) -> About<'_> {
+        let options: &[&'static str] = match self {
+            Self::InProgram { program, error } => return error.about().in_program(program),
+            Self::Value { option: "-np", .. } => &["np"],
+            Self::Value { option, .. } | Self::File { option, .. } => {
+                return About::of(std::slice::from_ref(option));
+            }
+            Self::Policy(error) => return About::of(std::slice::from_ref(&error.option)),
+            Self::Placement(error) => {
+                return About::program(error.options(), error.program());
+            }
+            Self::EnvFileUnreadable { path, .. } | Self::EnvFile { path, .. } => {
+                return About::value(&["env-file"], path.as_os_str());
+            }
+            Self::Export { given, .. } => return About::value(&["export", "env-file"], given),
+            Self::HostfileUnreadable { .. } | Self::Hostfile(_) => &["hostfile"],
+            Self::Preload { .. } => &["preload"],
+            Self::NoSlurmJob | Self::Slurm(_) => &["scheduler"],
+            Self::ListIsFile { .. } => &["host"],
+            Self::Allocation(AllocationError::Empty | AllocationError::BadEntry { .. }) => {
+                &["host"]
+            }
+            Self::Allocation(_) => &["host", "hostfile"],
+            Self::TooFewHosts { .. } => &["nnodes", "hostfile", "host"],
+            Self::InputTwice => &["stdin", "max-restarts"],
+            Self::NoDirectory(_) => &["wdir"],
+            Self::NoProgram => &[],
+        };
+        About::of(options)
+    }
+
+    /// Whether one value is wrong in itself, whatever else is given.
+    pub(crate) fn is_of_one_value(&self) -> bool {
         match self {
-            Self::Value { option: "-np", .. } => Some("np"),
-            Self::Value { option, .. } => Some(option),
-            Self::HostfileUnreadable { .. } | Self::Hostfile(_) => Some("hostfile"),
-            Self::Allocation(_) => Some("host"),
-            Self::EnvFileUnreadable { .. } | Self::EnvFile(_) => Some("env-file"),
-            Self::Export(_) => Some("export"),
-            Self::TooFewHosts { .. } => Some("nnodes"),
-            _ => None,
+            Self::HostfileUnreadable { .. }
+            | Self::Hostfile(_)
+            | Self::Preload { .. }
+            | Self::ListIsFile { .. }
+            | Self::Allocation(_)
+            | Self::Policy(_)
+            | Self::EnvFileUnreadable { .. }
+            | Self::EnvFile { .. }
+            | Self::Export { .. }
+            | Self::File { .. }
+            | Self::Value { .. } => true,
+            Self::InProgram { error, .. } => error.is_of_one_value(),
+            Self::Slurm(_)
+            | Self::NoSlurmJob
+            | Self::Placement(_)
+            | Self::NoProgram
+            | Self::TooFewHosts { .. }
+            | Self::InputTwice
+            | Self::NoDirectory(_) => false,
         }
     }
 }

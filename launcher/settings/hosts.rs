@@ -13,6 +13,7 @@ use super::SettingsError;
 use super::programs::label;
 use super::value::whole;
 use crate::cli::Options;
+use crate::files;
 
 /// The hosts of the job; and those of each program that has its own, in `placements`.
 pub(super) fn allocate(
@@ -150,7 +151,7 @@ fn read_hostfile(path: &Path) -> Result<hostfile::Hostfile, SettingsError> {
     use std::io::Read;
     let unreadable = |error| SettingsError::HostfileUnreadable {
         path: path.to_owned(),
-        error,
+        error: files::why(path, error),
     };
     let mut bytes = Vec::new();
     // One byte more than allowed tells the parser that it is too long.

@@ -37,6 +37,7 @@ pub use error::SettingsError;
 pub use limits::Limits;
 pub use preload::{Preload, PreloadPath};
 pub use programs::ProgramSettings;
+pub(crate) use programs::label as program_label;
 pub use reap::{ReapSettings, resolve_reap};
 pub use rendezvous::Rendezvous;
 pub use streams::{StdinTo, Streams};
@@ -98,6 +99,7 @@ pub fn resolve(mut options: Options, notes: &mut Vec<String>) -> Result<Settings
     check_before_survey(&allocation, &placements)?;
     let streams = streams::streams(&options)?;
     let limits = limits::limits(&options)?;
+    let remote = remote::remote(&options)?;
     if streams.stdin.is_some() && limits.max_restarts > 0 && !streams::input_is_a_file() {
         return Err(SettingsError::InputTwice);
     }
@@ -107,7 +109,7 @@ pub fn resolve(mut options: Options, notes: &mut Vec<String>) -> Result<Settings
         streams,
         limits,
         rendezvous: rendezvous::rendezvous(&options)?,
-        remote: remote::remote(&options),
+        remote,
         display_map: options.look.display_map,
         dry_run: options.look.dry_run,
         json: options

@@ -71,7 +71,7 @@ pub(super) fn placement(
 }
 
 /// `program 1 (train.py)`: how messages call one of several programs.
-pub(super) fn label(number: usize, options: &Options) -> String {
+pub(crate) fn label(number: usize, options: &Options) -> String {
     let name = word(options).map(|word| Path::new(word).file_name().unwrap_or(word));
     let name = name.map(|name| name.to_string_lossy());
     format!("program {number} ({})", name.unwrap_or_default())

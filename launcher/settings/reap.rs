@@ -44,7 +44,7 @@ pub fn resolve_reap(words: ReapOptions) -> Result<ReapSettings, SettingsError> {
             .into_iter()
             .map(|allocated| allocated.host)
             .collect(),
-        remote: remote::remote(&options),
+        remote: remote::remote(&options)?,
         job: job(words.job.unwrap_or_default())?,
         end: words.end,
         hinted: words.hinted,

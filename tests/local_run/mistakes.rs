@@ -127,7 +127,7 @@ fn settings_come_from_files_and_variables() {
     };
     refused(
         ("RLAUNCH_NP", "x"),
-        "-np x: expected a whole number\nset by RLAUNCH_NP\n",
+        "-np x: expected a whole number\nset by the environment variable RLAUNCH_NP\n",
     );
     refused(("RLAUNCH_CONFIG", "/nonexistent"), "hint: a file, or none");
     std::fs::write(project.join("rlaunch.toml"), "\nhostfile = \"h\"\n").unwrap();

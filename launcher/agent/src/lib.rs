@@ -32,10 +32,12 @@ mod random;
 mod reap;
 mod record;
 mod service;
+mod standard;
 mod start;
 mod survey;
 mod sweep;
 mod sys;
 
 pub use forked::{Forked, fork};
+pub use standard::stdout_was_closed;
 pub use start::main;

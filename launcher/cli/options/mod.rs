@@ -57,7 +57,7 @@ pub struct Options {
     /// The job's other programs, each with the options of [`OF_A_PROGRAM`] that stand before it.
     #[arg(skip)]
     pub others: Vec<Self>,
-    /// Where those values stand that nobody typed.
+    /// Where those values of this program stand that nobody typed.
     #[arg(skip)]
     pub origins: Origins,
 }

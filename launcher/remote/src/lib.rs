@@ -42,3 +42,4 @@ pub use local::{LOCAL_BUILD, LocalAgent, LocalAgents, is_this_machine};
 pub use passphrase::Passphrases;
 pub use settings::Answers;
 pub use target::{ByteStream, CarrierChoice, Connection, HostTarget, RemoteOptions};
+pub use words::split as split_words;

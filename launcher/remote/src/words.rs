@@ -1,7 +1,7 @@
 //! A command line split into words as a POSIX shell would, without expansions.
 
 /// None if a quote is open or nothing is there.
-pub(crate) fn split(line: &str) -> Option<Vec<String>> {
+pub fn split(line: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut characters = line.chars();

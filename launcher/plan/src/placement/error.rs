@@ -67,3 +67,28 @@ pub enum PlacementError {
     #[error("{host} has no number of slots yet; the survey gives it")]
     SlotsUnknown { host: Host },
 }
+
+impl PlacementError {
+    /// The options by whose values it came to this, the one to change most likely first.
+    pub fn options(&self) -> &'static [&'static str] {
+        match self {
+            Self::InProgram { error, .. } => error.options(),
+            Self::NoRanks | Self::TooManyRanks { .. } => &["np"],
+            Self::NoRanksPerHost => &["nproc-per-node", "map-by"],
+            Self::NoSlots { .. } | Self::SlotsUnknown { .. } => &["hostfile", "host"],
+            Self::NoSlotsLeft { .. } | Self::NotEnoughSlots { .. } | Self::OverMaxSlots { .. } => {
+                &["np", "hostfile", "host"]
+            }
+            Self::NotEnoughSlotsOnHost { .. } => &["nproc-per-node", "map-by", "hostfile", "host"],
+            Self::NotEnoughHosts { .. } => &["np", "nproc-per-node", "map-by", "hostfile", "host"],
+        }
+    }
+
+    /// Which of several programs it is about, as messages call it.
+    pub fn program(&self) -> Option<&str> {
+        match self {
+            Self::InProgram { program, .. } => Some(program),
+            _ => None,
+        }
+    }
+}
