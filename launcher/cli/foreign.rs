@@ -39,6 +39,12 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     WORDS.iter().map(|word| word.name)
 }
 
+/// As it is typed.
+pub(super) fn shown(name: &str) -> String {
+    let dashes = if name.len() == 1 { "-" } else { "--" };
+    format!("{dashes}{name}")
+}
+
 const fn word(name: &'static str, values: usize, meaning: Meaning) -> Word {
     Word {
         name,
@@ -58,6 +64,10 @@ const NUMA: Meaning = Meaning::Noted(
 const DEVICES: &str = "-H picks hosts, gpus= in the hostfile picks devices: `node1 gpus=0,1`";
 const PATTERN: &str = "--output-dir DIR writes a file for each stream of each rank";
 const GO_ON: Meaning = Meaning::As("on-failure", "continue");
+const OF_ALLOCATION: Meaning = Meaning::Refused(
+    "it asks the scheduler for something: give it to salloc or sbatch, and run rlaunch inside; \
+     gpus= in the hostfile picks devices",
+);
 const MCA: Meaning = Meaning::Noted("a setting of Open MPI's own components");
 const RENDEZVOUS: Meaning =
     Meaning::Noted("ranks meet at MASTER_ADDR and MASTER_PORT, which rlaunch chooses and proves");
@@ -96,6 +106,31 @@ const WORDS: &[Word] = &[
         Meaning::Noted("rlaunch needs no installation on the hosts"),
     ),
     word("noprefix", 0, Meaning::Silent),
+    word(
+        "xterm",
+        1,
+        Meaning::Refused("ranks get terminals of their own by --pty"),
+    ),
+    word(
+        "c",
+        1,
+        Meaning::Refused("-np N ranks (mpirun's -c), --cores-per-rank N (srun's)"),
+    ),
+    word("s", 1, Meaning::Refused("--stdin RANK, or --stdin all")),
+    word(
+        "app",
+        1,
+        Meaning::Refused("programs of one job stand on the command line: a : b"),
+    ),
+    word(
+        "configfile",
+        1,
+        Meaning::Refused("programs of one job stand on the command line: a : b"),
+    ),
+    word("hostlist", 1, Meaning::Refused("-H a,b:2")),
+    word("use-hwthreads-as-cpus", 0, BINDING),
+    word("report-child-jobs-separately", 0, Meaning::Silent),
+    word("abort-on-non-zero-status", 0, Meaning::Silent),
     word("output", 1, Meaning::OutputKeys),
     // Hydra, Intel MPI
     word("genv", 2, Meaning::ExportPair),
@@ -166,4 +201,32 @@ const WORDS: &[Word] = &[
     word("kill-on-bad-exit", 0, Meaning::Silent),
     word("cpu-bind", 1, BINDING),
     word("label", 0, Meaning::As("tag-output", "")),
+    word("unbuffered", 0, Meaning::Silent),
+    word("u", 0, Meaning::Silent),
+    word("w", 1, Meaning::Refused("-H a,b picks hosts")),
+    word("nodelist", 1, Meaning::Refused("-H a,b picks hosts")),
+    word("nodefile", 1, Meaning::Refused("-hostfile FILE")),
+    word("t", 1, Meaning::Refused("--timeout TIME, as 90, 10m or 2h")),
+    word(
+        "time",
+        1,
+        Meaning::Refused("--timeout TIME, as 90, 10m or 2h"),
+    ),
+    word("wait", 1, Meaning::Refused("--kill-after TIME")),
+    word("W", 1, Meaning::Refused("--kill-after TIME")),
+    word("J", 1, Meaning::Silent),
+    word("job-name", 1, Meaning::Silent),
+    word("p", 1, OF_ALLOCATION),
+    word("partition", 1, OF_ALLOCATION),
+    word("A", 1, OF_ALLOCATION),
+    word("account", 1, OF_ALLOCATION),
+    word("G", 1, OF_ALLOCATION),
+    word("gpus", 1, OF_ALLOCATION),
+    word("gpus-per-node", 1, OF_ALLOCATION),
+    word("gpus-per-task", 1, OF_ALLOCATION),
+    word("gres", 1, OF_ALLOCATION),
+    word("mem", 1, OF_ALLOCATION),
+    word("mem-per-cpu", 1, OF_ALLOCATION),
+    word("exclusive", 0, OF_ALLOCATION),
+    word("overlap", 0, Meaning::Silent),
 ];

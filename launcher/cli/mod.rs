@@ -8,6 +8,7 @@ mod manual;
 mod normalise;
 mod options;
 mod reap;
+mod spelled;
 #[cfg(test)]
 mod tests;
 

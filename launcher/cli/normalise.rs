@@ -10,7 +10,6 @@
 //!
 //! Pure: no environment, no printing.
 
-use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
@@ -18,6 +17,7 @@ use clap::Command;
 
 use super::CliError;
 use super::foreign::{self, Meaning};
+use super::spelled::{COUNTING, Known, Table};
 
 /// Words for clap, and what to tell the user about words that are not followed.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -110,6 +110,10 @@ impl Scan {
             None => (body, None),
         };
         let name = String::from_utf8_lossy(name).replace('_', "-");
+        if dashes == 1 && name == "env" && attached.is_none() && !self.asks_for_environment() {
+            self.pair(word, None, false)?;
+            return Ok(false);
+        }
         if let Some(known) = self.table.longs.get(&name).cloned() {
             return self.known(&known, word, attached);
         }
@@ -118,9 +122,38 @@ impl Scan {
             return Ok(false);
         }
         if dashes == 1 {
+            if let Some((known, number)) = self.table.joined_number(body) {
+                return self.known(&known, word, Some(number));
+            }
             return self.short(word);
         }
         Err(self.unknown(word, &name))
+    }
+
+    /// `-env all`, and not Hydra's `-env NAME VALUE`.
+    fn asks_for_environment(&self) -> bool {
+        let next = self.input.as_slice().first();
+        next.is_some_and(|next| next == "all" || next == "none")
+    }
+
+    /// `WORD NAME VALUE` or `WORD NAME=VALUE`.
+    fn pair(
+        &mut self,
+        typed: &OsStr,
+        attached: Option<OsString>,
+        of_all: bool,
+    ) -> Result<(), CliError> {
+        let mut pair = attached.map_or_else(|| self.value(typed), Ok)?;
+        if !pair.as_bytes().contains(&b'=') {
+            pair.push("=");
+            pair.push(self.value(typed)?);
+        }
+        let word = option("export", &pair);
+        match of_all {
+            true => self.of_all.push(word),
+            false => self.words.push(word),
+        }
+        Ok(())
     }
 
     fn known(
@@ -146,8 +179,26 @@ impl Scan {
             Some(value) => value,
             None => self.value(typed)?,
         };
-        self.push(&known.long, &value);
+        match known.long.as_str() {
+            // Of a variable with such a name nobody has heard.
+            "export" if typed.as_bytes().starts_with(b"--") && is_sruns(&value) => {
+                self.sruns_export(&value);
+            }
+            long => self.push(long, &value),
+        }
         Ok(known.long == "module")
+    }
+
+    /// srun's `--export=ALL,A=1` and `--export=NONE`.
+    fn sruns_export(&mut self, value: &OsStr) {
+        for part in value.as_bytes().split(|&byte| byte == b',') {
+            match part {
+                // What fits another host is passed anyway.
+                b"ALL" | b"" => {}
+                b"NONE" | b"NIL" => self.push("env", OsStr::new("none")),
+                part => self.push("export", OsStr::from_bytes(part)),
+            }
+        }
     }
 
     /// `-n 4`, `-n4`, `-vv`, `-xNAME=VALUE`, `-h`.
@@ -164,6 +215,14 @@ impl Scan {
             if known.takes_value {
                 let rest = bytes[at..].strip_prefix(b"=").unwrap_or(&bytes[at..]);
                 let attached = (at < bytes.len()).then(|| OsStr::from_bytes(rest).to_owned());
+                // `-npernod 2` is no number of ranks, `-Hostfile` no host.
+                let is_number = |byte: &u8| byte.is_ascii_digit() || *byte == b'-';
+                let counts = COUNTING.contains(&known.long.as_str());
+                let is_value = !counts || rest.first().is_none_or(is_number);
+                let name = String::from_utf8_lossy(&bytes[1..]).to_ascii_lowercase();
+                if attached.is_some() && (!is_value || self.table.longs.contains_key(&name)) {
+                    return Err(self.unknown(word, &name));
+                }
                 return self.known(&known, word, attached);
             }
             self.known(&known, word, None)?;
@@ -177,6 +236,9 @@ impl Scan {
         typed: &OsStr,
         attached: Option<OsString>,
     ) -> Result<(), CliError> {
+        if foreign.meaning == Meaning::ExportPair {
+            return self.pair(typed, attached, true);
+        }
         let mut values: Vec<OsString> = attached.into_iter().collect();
         while values.len() < foreign.values {
             let value = self.value(typed)?;
@@ -185,7 +247,7 @@ impl Scan {
         match foreign.meaning {
             Meaning::Silent => {}
             Meaning::Noted(why) => {
-                let shown = format!("--{}", foreign.name);
+                let shown = foreign::shown(foreign.name);
                 if !self.notes.iter().any(|note| note.starts_with(&shown)) {
                     self.notes
                         .push(format!("{shown} is noted, not followed: {why}"));
@@ -193,14 +255,11 @@ impl Scan {
             }
             Meaning::Refused(why) => {
                 return Err(CliError::Refused {
-                    option: format!("--{}", foreign.name),
+                    option: foreign::shown(foreign.name),
                     why,
                 });
             }
-            Meaning::ExportPair => {
-                let pair = [values[0].as_bytes(), b"=", values[1].as_bytes()].concat();
-                self.of_all.push(option("export", OsStr::from_bytes(&pair)));
-            }
+            Meaning::ExportPair => unreachable!("taken above"),
             Meaning::ExportList(of_all) => {
                 for name in values[0].as_bytes().split(|&byte| byte == b',') {
                     let word = option("export", OsStr::from_bytes(name));
@@ -251,67 +310,21 @@ impl Scan {
         let ours = self.table.longs.keys().map(String::as_str);
         let theirs = foreign::names().map(|name| -> &str { name });
         let known = ours.chain(theirs);
+        let near = super::suggest(name, known).map(|name| format!("--{name}"));
         CliError::UnknownOption {
             option: word.to_string_lossy().into_owned(),
-            suggestion: super::suggest(name, known).map(|name| format!("--{name}")),
+            suggestion: near.or_else(|| self.table.joined(word, name)),
         }
     }
+}
+
+fn is_sruns(value: &OsStr) -> bool {
+    let first = value.as_bytes().split(|&byte| byte == b',').next();
+    first.is_some_and(|first| matches!(first, b"ALL" | b"NONE" | b"NIL"))
 }
 
 fn option(long: &str, value: &OsStr) -> OsString {
     let mut word = OsString::from(format!("--{long}="));
     word.push(value);
     word
-}
-
-#[derive(Debug, Clone)]
-struct Known {
-    long: String,
-    takes_value: bool,
-    /// Only behind `=`.
-    value_is_optional: bool,
-}
-
-/// clap's own table, by every spelling.
-struct Table {
-    longs: BTreeMap<String, Known>,
-    shorts: BTreeMap<u8, Known>,
-}
-
-impl Table {
-    fn new(command: &Command) -> Self {
-        let mut table = Self {
-            longs: BTreeMap::new(),
-            shorts: BTreeMap::new(),
-        };
-        for argument in command.get_arguments() {
-            let Some(long) = argument.get_long() else {
-                continue;
-            };
-            let takes_value = argument.get_action().takes_values();
-            let known = Known {
-                long: long.to_owned(),
-                takes_value,
-                value_is_optional: argument.is_require_equals_set(),
-            };
-            table.longs.insert(long.to_owned(), known.clone());
-            for alias in argument.get_all_aliases().unwrap_or_default() {
-                table.longs.insert(alias.to_owned(), known.clone());
-            }
-            let shorts = argument.get_all_short_aliases().unwrap_or_default();
-            for short in argument.get_short().into_iter().chain(shorts) {
-                table.shorts.insert(short as u8, known.clone());
-            }
-        }
-        for (long, short) in [("help", b'h'), ("version", b'V')] {
-            let known = Known {
-                long: long.to_owned(),
-                takes_value: false,
-                value_is_optional: false,
-            };
-            table.longs.insert(long.to_owned(), known.clone());
-            table.shorts.insert(short, known);
-        }
-        table
-    }
 }

@@ -75,6 +75,24 @@ fn spellings() {
         ("-genvall true", "--env=all -- true"),
         ("--env none true", "--env=none -- true"),
         ("-l true", "--tag-output -- true"),
+        ("-np2 true", "--np=2 -- true"),
+        (
+            "-ppn2 -npernode2 -nproc_per_node2 -nnodes2 true",
+            "--nproc-per-node=2 --nproc-per-node=2 --nproc-per-node=2 --nnodes=2 -- true",
+        ),
+        (
+            "-Hhost -N2 -N=2 true",
+            "--host=host --nproc-per-node=2 --nproc-per-node=2 -- true",
+        ),
+        (
+            "-env A 1 -env B=2 -genv C=3 -env all true",
+            "--export=C=3 --export=A=1 --export=B=2 --env=all -- true",
+        ),
+        (
+            "--export=ALL,A=1 --export=NONE true",
+            "--export=A=1 --env=none -- true",
+        ),
+        ("-x ALL true", "--export=ALL -- true"),
     ];
     for (typed, meant) in table {
         assert_eq!(normalised(typed).0, meant, "{typed}");
@@ -255,6 +273,30 @@ fn mistakes_say_what_and_what_to_try() {
             "--env some true",
             "invalid value 'some' for '--env <WHICH>' [possible values: all, none]",
         ),
+    ];
+    for (typed, text) in table {
+        assert_eq!(mistake(typed), text, "{typed}");
+    }
+}
+
+/// What could be read as a short option with a value, and is none; what others call otherwise.
+#[test]
+fn words_that_look_like_short_options() {
+    let table = [
+        (
+            "-hostfilehosts true",
+            "unknown option -hostfilehosts, did you mean -hostfile hosts?; `rlaunch --help` lists all",
+        ),
+        (
+            "-npernod 2 true",
+            "unknown option -npernod, did you mean --npernode?; `rlaunch --help` lists all",
+        ),
+        (
+            "-Hostfile hosts true",
+            "unknown option -Hostfile, did you mean --hostfile?; `rlaunch --help` lists all",
+        ),
+        ("-s all true", "-s: --stdin RANK, or --stdin all"),
+        ("--nodelist=a,b true", "--nodelist: -H a,b picks hosts"),
     ];
     for (typed, text) in table {
         assert_eq!(mistake(typed), text, "{typed}");

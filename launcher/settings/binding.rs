@@ -37,6 +37,10 @@ pub(super) fn binding(options: &Options) -> Result<Binding, SettingsError> {
     let typed = whole("--cores-per-rank", options.place.cores_per_rank.as_deref())?;
     let cores = typed.or(map.cores_per_rank);
     let bind_to = options.place.bind_to.as_deref();
+    let (bind_to, reports) = match bind_to.map(str::to_ascii_lowercase) {
+        Some(text) => qualified(&text).map(|(to, reports)| (Some(to), reports))?,
+        None => (None, false),
+    };
     let wrong = |option, value: &str, problem| SettingsError::Value {
         option,
         value: value.to_owned(),
@@ -45,13 +49,19 @@ pub(super) fn binding(options: &Options) -> Result<Binding, SettingsError> {
     if cores == Some(0) {
         return Err(wrong("--cores-per-rank", "0", "a rank needs a core"));
     }
-    let to = match bind_to.map(str::to_ascii_lowercase).as_deref() {
+    let to = match bind_to.as_deref() {
         Some("none") => None,
         Some("core") => Some(BindTo::Core),
         Some("numa" | "socket" | "package") => Some(BindTo::Numa),
         None => cores.map(|_| BindTo::Core),
         Some(other) => {
-            let problem = "expected none, core or numa";
+            let problem = match other {
+                "hwthread" | "pu" => {
+                    "expected none, core or numa\n\
+                     hint: a rank gets whole cores, with all their threads: --bind-to core"
+                }
+                _ => "expected none, core or numa",
+            };
             return Err(wrong("--bind-to", other, problem));
         }
     };
@@ -65,6 +75,28 @@ pub(super) fn binding(options: &Options) -> Result<Binding, SettingsError> {
             cores_per_rank: cores.unwrap_or(1),
             in_turn: map.by == MapBy::Numa,
         }),
-        report: options.place.report_bindings,
+        report: options.place.report_bindings || reports,
     })
+}
+
+/// mpirun's `core:overload-allowed,report`: what to bind to, and whether to report it. Where cores do
+/// not suffice nobody is bound, and that is said; so what is allowed or supported need not be asked.
+fn qualified(text: &str) -> Result<(String, bool), SettingsError> {
+    let (to, qualifiers) = text.split_once(':').unwrap_or((text, ""));
+    let mut reports = false;
+    for qualifier in qualifiers.split([',', ':']).filter(|it| !it.is_empty()) {
+        match qualifier {
+            "report" => reports = true,
+            "overload-allowed" | "no-overload" | "if-supported" => {}
+            _ => {
+                return Err(SettingsError::Value {
+                    option: "--bind-to",
+                    value: text.to_owned(),
+                    problem: "only `if-supported`, `overload-allowed` and `report` stand behind `:`\n\
+                              hint: --cores-per-rank N gives each rank N cores",
+                });
+            }
+        }
+    }
+    Ok((to.to_owned(), reports))
 }

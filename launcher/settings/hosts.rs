@@ -20,6 +20,7 @@ pub(super) fn allocate(
     programs: &[&Options],
     slurm: Option<&SlurmJob>,
     placements: &mut [PlacementRequest],
+    notes: &mut Vec<String>,
 ) -> Result<Allocation, SettingsError> {
     let (first, others) = programs.split_first().expect("a job has a program");
     let names_hosts = |options: &&&Options| !options.hosts.host.is_empty();
@@ -27,9 +28,10 @@ pub(super) fn allocate(
     let mut allocation = if others.is_empty()
         || !(programs.iter().any(|it| names_hosts(&it)) || others.iter().any(|it| own_file(&it)))
     {
-        of_all(first, slurm)?
+        let oversubscribe = placements.first().is_some_and(|it| it.oversubscribe);
+        of_all(first, slurm, oversubscribe, notes)?
     } else {
-        of_each(programs, slurm, placements)?
+        of_each(programs, slurm, placements, notes)?
     };
     limit(first, &mut allocation)?;
     for choices in placements.iter_mut().filter_map(|it| it.hosts.as_mut()) {
@@ -44,9 +46,10 @@ fn of_each(
     programs: &[&Options],
     slurm: Option<&SlurmJob>,
     placements: &mut [PlacementRequest],
+    notes: &mut Vec<String>,
 ) -> Result<Allocation, SettingsError> {
     let file = programs[0].hosts.hostfile.as_deref();
-    let file = file.map(read_hostfile).transpose()?;
+    let file = file.map(|path| read_hostfile(path, notes)).transpose()?;
     let mut job = match (&file, slurm) {
         (Some(file), _) => Allocation::from_hostfile(file),
         (None, Some(slurm)) => slurm.allocation(),
@@ -59,31 +62,48 @@ fn of_each(
             program: label(number, options),
             error: Box::new(error),
         };
-        let own = own_hosts(options, file.as_ref(), slurm, number > 0).map_err(named)?;
+        let within = Within {
+            file: file.as_ref(),
+            slurm,
+            oversubscribe: placement.oversubscribe,
+        };
+        let own = own_hosts(options, &within, number > 0, notes).map_err(named)?;
         placement.hosts = own.map(|own| job.join(fixed, own));
     }
     Ok(job)
 }
 
+/// What bounds the hosts that a program names.
+struct Within<'a> {
+    file: Option<&'a hostfile::Hostfile>,
+    slurm: Option<&'a SlurmJob>,
+    oversubscribe: bool,
+}
+
 /// What one of several programs names; none: it may use all hosts of the job.
 fn own_hosts(
     options: &Options,
-    of_the_job: Option<&hostfile::Hostfile>,
-    slurm: Option<&SlurmJob>,
+    within: &Within<'_>,
     may_have_file: bool,
+    notes: &mut Vec<String>,
 ) -> Result<Option<Allocation>, SettingsError> {
     let own = options.hosts.hostfile.as_deref().filter(|_| may_have_file);
-    let own = own.map(read_hostfile).transpose()?;
+    let own = own.map(|path| read_hostfile(path, notes)).transpose()?;
+    let Within {
+        file,
+        slurm,
+        oversubscribe,
+    } = *within;
     let mut hosts = if options.hosts.host.is_empty() {
         match &own {
             Some(own) => Allocation::from_hostfile(own),
             None => return Ok(None),
         }
     } else {
-        let list = host_list(options)?;
-        match own.as_ref().or(of_the_job) {
-            Some(file) => Allocation::select(file, &list)?,
-            None => by_list(&list, slurm)?,
+        let list = host_list(options, notes)?;
+        match own.as_ref().or(file) {
+            Some(file) => Allocation::select(file, &list, oversubscribe)?,
+            None => by_list(&list, slurm, oversubscribe)?,
         }
     };
     fit(slurm, &mut hosts)?;
@@ -91,9 +111,13 @@ fn own_hosts(
 }
 
 /// `-H` without a hostfile.
-fn by_list(list: &[HostListEntry], slurm: Option<&SlurmJob>) -> Result<Allocation, SettingsError> {
+fn by_list(
+    list: &[HostListEntry],
+    slurm: Option<&SlurmJob>,
+    oversubscribe: bool,
+) -> Result<Allocation, SettingsError> {
     Ok(match slurm {
-        Some(slurm) => slurm.select(list, is_this_machine)?,
+        Some(slurm) => slurm.select(list, oversubscribe, is_this_machine)?,
         None => Allocation::from_list(list),
     })
 }
@@ -106,12 +130,20 @@ fn fit(slurm: Option<&SlurmJob>, allocation: &mut Allocation) -> Result<(), Sett
     }
 }
 
-fn of_all(options: &Options, slurm: Option<&SlurmJob>) -> Result<Allocation, SettingsError> {
+fn of_all(
+    options: &Options,
+    slurm: Option<&SlurmJob>,
+    oversubscribe: bool,
+    notes: &mut Vec<String>,
+) -> Result<Allocation, SettingsError> {
     let file = options.hosts.hostfile.as_deref();
-    let mut allocation = match (file, options.hosts.host.is_empty()) {
-        (Some(path), true) => Allocation::from_hostfile(&read_hostfile(path)?),
-        (Some(path), false) => Allocation::select(&read_hostfile(path)?, &host_list(options)?)?,
-        (None, false) => by_list(&host_list(options)?, slurm)?,
+    let file = file.map(|path| read_hostfile(path, notes)).transpose()?;
+    let mut allocation = match (&file, options.hosts.host.is_empty()) {
+        (Some(file), true) => Allocation::from_hostfile(file),
+        (Some(file), false) => {
+            Allocation::select(file, &host_list(options, notes)?, oversubscribe)?
+        }
+        (None, false) => by_list(&host_list(options, notes)?, slurm, oversubscribe)?,
         (None, true) => slurm.map_or_else(|| Allocation::local("localhost"), SlurmJob::allocation),
     };
     fit(slurm, &mut allocation)?;
@@ -119,8 +151,13 @@ fn of_all(options: &Options, slurm: Option<&SlurmJob>) -> Result<Allocation, Set
 }
 
 /// What stands behind `-H`; deepspeed's `-H` is a file.
-fn host_list(options: &Options) -> Result<Vec<HostListEntry>, SettingsError> {
+fn host_list(
+    options: &Options,
+    notes: &mut Vec<String>,
+) -> Result<Vec<HostListEntry>, SettingsError> {
     let list = options.hosts.host.join(",");
+    notes
+        .extend(port_like(&list).map(|note| format!("-H {note}; -H has no ports, but --ssh-port")));
     allocation::parse_host_list(&list).map_err(|error| match Path::new(&list).is_file() {
         true => SettingsError::ListIsFile { list },
         false => error.into(),
@@ -129,7 +166,20 @@ fn host_list(options: &Options) -> Result<Vec<HostListEntry>, SettingsError> {
 
 /// `--nnodes`
 fn limit(options: &Options, allocation: &mut Allocation) -> Result<(), SettingsError> {
-    if let Some(wanted) = whole("--nnodes", options.hosts.nnodes.as_deref())? {
+    let wanted = options.hosts.nnodes.as_deref();
+    // torchrun's MIN:MAX. The same twice is a number.
+    let wanted = match wanted.and_then(|text| text.split_once(':')) {
+        Some((least, most)) if least == most => Some(least),
+        Some(_) => {
+            return Err(SettingsError::Value {
+                option: "--nnodes",
+                value: wanted.unwrap_or_default().to_owned(),
+                problem: "a job has the same hosts from its start to its end\nhint: --nnodes N",
+            });
+        }
+        None => wanted,
+    };
+    if let Some(wanted) = whole("--nnodes", wanted)? {
         let (wanted, available) = (wanted as usize, allocation.hosts.len());
         if wanted == 0 {
             let value = wanted.to_string();
@@ -147,7 +197,20 @@ fn limit(options: &Options, allocation: &mut Allocation) -> Result<(), SettingsE
     Ok(())
 }
 
-fn read_hostfile(path: &Path) -> Result<hostfile::Hostfile, SettingsError> {
+/// A number of slots that could be meant as sshd's port. Others that could are refused; this many cores
+/// there are.
+fn port_like(text: &str) -> Option<String> {
+    let mut words = text.split(|letter: char| letter.is_ascii_whitespace() || letter == ',');
+    let (word, name) = words.find_map(|word| Some((word, word.strip_suffix(":22")?)))?;
+    Some(format!(
+        "{word}: these are 22 slots; a port is written in a hostfile: {name} port=22"
+    ))
+}
+
+fn read_hostfile(
+    path: &Path,
+    notes: &mut Vec<String>,
+) -> Result<hostfile::Hostfile, SettingsError> {
     use std::io::Read;
     let unreadable = |error| SettingsError::HostfileUnreadable {
         path: path.to_owned(),
@@ -158,5 +221,8 @@ fn read_hostfile(path: &Path) -> Result<hostfile::Hostfile, SettingsError> {
     std::fs::File::open(path)
         .and_then(|file| file.take(HOSTFILE_MAX_BYTES + 1).read_to_end(&mut bytes))
         .map_err(unreadable)?;
-    Ok(hostfile::parse(&path.to_string_lossy(), &bytes)?)
+    let file = hostfile::parse(&path.to_string_lossy(), &bytes)?;
+    let note = port_like(&String::from_utf8_lossy(&bytes));
+    notes.extend(note.map(|note| format!("{}: {note}", path.display())));
+    Ok(file)
 }

@@ -94,7 +94,7 @@ pub fn resolve(mut options: Options, notes: &mut Vec<String>) -> Result<Settings
         programs.push(program);
         placements.push(PlacementRequest { label, ..placement });
     }
-    let mut allocation = hosts::allocate(&typed, slurm.as_ref(), &mut placements)?;
+    let mut allocation = hosts::allocate(&typed, slurm.as_ref(), &mut placements, notes)?;
     remote::add_port(&options, &mut allocation)?;
     check_before_survey(&allocation, &placements)?;
     let streams = streams::streams(&options)?;

@@ -36,7 +36,7 @@ pub fn resolve_reap(words: ReapOptions) -> Result<ReapSettings, SettingsError> {
     options.output.verbose = words.verbose;
     options.reach = words.reach;
     let slurm = scheduler::slurm_job(options.hosts.scheduler)?;
-    let mut allocation = hosts::allocate(&[&options], slurm.as_ref(), &mut [])?;
+    let mut allocation = hosts::allocate(&[&options], slurm.as_ref(), &mut [], &mut Vec::new())?;
     remote::add_port(&options, &mut allocation)?;
     Ok(ReapSettings {
         hosts: allocation

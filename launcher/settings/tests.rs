@@ -45,6 +45,20 @@ fn mistakes_are_refused_with_their_values() {
         ),
         ("--nnodes 0 true", "--nnodes 0: asks for no hosts"),
         (
+            "--nnodes 1:2 true",
+            "--nnodes 1:2: a job has the same hosts from its start to its end\nhint: --nnodes N",
+        ),
+        (
+            "--bind-to hwthread true",
+            "--bind-to hwthread: expected none, core or numa\n\
+             hint: a rank gets whole cores, with all their threads: --bind-to core",
+        ),
+        (
+            "--bind-to core:2 true",
+            "--bind-to core:2: only `if-supported`, `overload-allowed` and `report` stand behind `:`\n\
+             hint: --cores-per-rank N gives each rank N cores",
+        ),
+        (
             "--nnodes 2 true",
             "--nnodes 2 asks for more hosts than there are (1)",
         ),
@@ -66,6 +80,9 @@ fn mistakes_are_refused_with_their_values() {
 fn defaults_and_values() {
     let (settings, _) = resolve_line("true").unwrap();
     assert_eq!(settings.limits.kill_after, Duration::from_secs(10));
+    let (bound, _) = resolve_line("--bind-to core:overload-allowed,REPORT -np 1 true").unwrap();
+    assert_eq!(bound.binding.wish.map(|wish| wish.to), Some(BindTo::Core));
+    assert!(bound.binding.report);
     assert_eq!(settings.limits.host_timeout, Duration::from_secs(30));
     assert_eq!(
         (settings.limits.timeout, settings.streams.stdin),
@@ -87,4 +104,41 @@ fn defaults_and_values() {
         settings.rendezvous.master_address,
         Some("::1".parse().unwrap())
     );
+}
+
+/// The port of every sshd is a likely number of slots only on some machines.
+#[test]
+fn slots_that_may_be_a_port_are_told() {
+    let note = |line: &str| resolve_line(line).unwrap().1;
+    assert_eq!(
+        note("-H a,b:22 -np 2 true"),
+        [
+            "-H b:22: these are 22 slots; a port is written in a hostfile: b port=22; -H has no \
+          ports, but --ssh-port"
+        ]
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hosts");
+    std::fs::write(&path, "a:4\nb:22 # all\n").unwrap();
+    let line = format!("-hostfile {} -np 2 true", path.display());
+    assert_eq!(
+        note(&line),
+        [format!(
+            "{}: b:22: these are 22 slots; a port is written in a hostfile: b port=22",
+            path.display()
+        )]
+    );
+    std::fs::write(&path, "a:2 slots=22\nb slots=22\n").unwrap();
+    assert!(
+        mistake(&line).contains("a port is port=N"),
+        "{}",
+        mistake(&line)
+    );
+    std::fs::write(&path, "a slots=1\nb slots=1\n").unwrap();
+    let over = format!("-hostfile {} -H b:3 -np 3", path.display());
+    let text = mistake(&format!("{over} true"));
+    assert!(text.ends_with("or pass --oversubscribe"), "{text}");
+    for how in ["--oversubscribe", "--map-by slot:OVERSUBSCRIBE"] {
+        resolve_line(&format!("{over} {how} true")).unwrap();
+    }
 }

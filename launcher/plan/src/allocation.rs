@@ -17,6 +17,7 @@ use serde::Serialize;
 use crate::Host;
 use crate::details::HostDetails;
 use crate::hostfile::Hostfile;
+use crate::text;
 
 mod error;
 mod join;
@@ -133,7 +134,14 @@ impl Allocation {
     }
 
     /// `-H` over a hostfile.
-    pub fn select(hostfile: &Hostfile, list: &[HostListEntry]) -> Result<Self, AllocationError> {
+    ///
+    /// A host takes no more than its slots there, unless the job may `oversubscribe`; then up to its
+    /// `max_slots=`.
+    pub fn select(
+        hostfile: &Hostfile,
+        list: &[HostListEntry],
+        oversubscribe: bool,
+    ) -> Result<Self, AllocationError> {
         let all = Self::from_hostfile(hostfile);
         let mut hosts: Vec<AllocatedHost> = Vec::new();
         for entry in list {
@@ -146,7 +154,7 @@ impl Allocation {
                 return Err(AllocationError::not_in_hostfile(entry, hostfile));
             }
             for host in found {
-                let slots = take(host, entry.slots, &hostfile.name)?;
+                let slots = take(host, entry.slots, &hostfile.name, oversubscribe)?;
                 // `-H a,u@a` may select one host twice; it is still one host.
                 if !hosts.iter().any(|chosen| chosen.host == host.host) {
                     hosts.push(AllocatedHost {
@@ -174,19 +182,37 @@ impl Allocation {
 }
 
 /// The slots that `-H` takes of a hostfile's host.
-fn take(host: &AllocatedHost, wanted: ListSlots, hostfile: &str) -> Result<Slots, AllocationError> {
+fn take(
+    host: &AllocatedHost,
+    wanted: ListSlots,
+    hostfile: &str,
+    oversubscribe: bool,
+) -> Result<Slots, AllocationError> {
     let slots = match wanted {
         // Named once, it is picked; named again, counted.
         ListSlots::All | ListSlots::Mentions(1) => return Ok(host.slots),
         ListSlots::Number(slots) | ListSlots::Mentions(slots) => slots,
     };
     let max = host.slots.max();
-    match host.slots.known().or(max) {
+    // 0 slots close a host, oversubscribed or not.
+    let known = host.slots.known();
+    let bound = known.filter(|slots| !oversubscribe || *slots == 0).or(max);
+    match bound {
         Some(available) if slots > available => Err(AllocationError::MoreThanHostfile {
             host: host.host.clone(),
             slots,
-            available,
+            available: text::count(available.into(), "slot"),
             hostfile: hostfile.to_owned(),
+            hint: match (Some(available) == max, available) {
+                (true, _) => format!(
+                    "max_slots={available} in {hostfile} holds for --oversubscribe too; ask for at \
+                     most that, or raise it"
+                ),
+                (false, 0) => format!("raise slots= in {hostfile}"),
+                (false, _) => format!(
+                    "ask for at most {available}, raise slots= in {hostfile}, or pass --oversubscribe"
+                ),
+            },
         }),
         _ => Ok(Slots::Given { slots, max }),
     }

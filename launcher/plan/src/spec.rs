@@ -92,6 +92,10 @@ pub(crate) fn parse(word: &str) -> Result<Spec, SpecError> {
             Err(_) => error.hint("write name:N for N slots, [address]:N for an IPv6 address"),
         });
     }
+    if name.is_empty() && slots.is_some() {
+        let error = SpecError::new(start, "no name of a host");
+        return Err(error.hint("a port is written behind the host: node01 port=22"));
+    }
     let names = range::expand(name, start)?;
     for expanded in &names {
         check_name(expanded, start, name)?;

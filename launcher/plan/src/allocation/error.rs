@@ -26,15 +26,13 @@ pub enum AllocationError {
         hostfile: String,
         hint: String,
     },
-    #[error(
-        "-H {host}:{slots}: {hostfile} gives it {available}\n\
-         hint: ask for at most {available}, or raise slots= in {hostfile}"
-    )]
+    #[error("-H {host}:{slots}: {hostfile} gives it {available}\nhint: {hint}")]
     MoreThanHostfile {
         host: Host,
         slots: u32,
-        available: u32,
+        available: String,
         hostfile: String,
+        hint: String,
     },
 }
 

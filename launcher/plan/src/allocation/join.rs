@@ -84,7 +84,7 @@ mod tests {
         let file = hostfile::parse("hosts", b"a slots=4\nb slots=2\n").unwrap();
         let mut job = Allocation::from_hostfile(&file);
         let entries = allocation::parse_host_list("b:1").unwrap();
-        let own = Allocation::select(&file, &entries).unwrap();
+        let own = Allocation::select(&file, &entries, false).unwrap();
         assert_eq!(chosen(&job.join(2, own)), [(1, Some(1))]);
         assert_eq!(shown(&job), "a 4, b 2");
     }

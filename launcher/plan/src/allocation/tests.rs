@@ -15,7 +15,7 @@ fn shown(allocation: &Allocation) -> String {
 
 fn select(text: &str, picked: &str) -> Result<String, String> {
     let hostfile = hostfile::parse("hosts", text.as_bytes()).unwrap();
-    Allocation::select(&hostfile, &list(picked))
+    Allocation::select(&hostfile, &list(picked), false)
         .map(|allocation| shown(&allocation))
         .map_err(|error| error.to_string())
 }
@@ -68,7 +68,7 @@ fn a_list_picks_from_the_hostfile() {
     );
     assert_eq!(
         select(text, "a:5").unwrap_err(),
-        "-H a:5: hosts gives it 4\nhint: ask for at most 4, or raise slots= in hosts"
+        "-H a:5: hosts gives it 4 slots\nhint: ask for at most 4, raise slots= in hosts, or pass --oversubscribe"
     );
     let error = select("node01\n", "nodo01").unwrap_err();
     assert!(error.ends_with("hint: did you mean node01?"), "{error}");
@@ -85,4 +85,26 @@ fn the_survey_fills_only_what_is_open() {
     allocation.survey(3, 0, 0);
     assert_eq!(shown(&allocation), "a=8 b=2 c=3 d=1");
     assert_eq!(Allocation::local("here").hosts.len(), 1);
+}
+
+/// As under mpirun; what the file says is the most stays the most.
+#[test]
+fn a_host_takes_more_than_its_slots_where_that_is_allowed() {
+    let text = "a slots=1\nb slots=1 max_slots=2\nc slots=0\n";
+    let hostfile = hostfile::parse("hosts", text.as_bytes()).unwrap();
+    let select = |picked: &str| {
+        Allocation::select(&hostfile, &list(picked), true)
+            .map(|allocation| shown(&allocation))
+            .map_err(|error| error.to_string())
+    };
+    assert_eq!(select("a:3").unwrap(), "a=3");
+    assert_eq!(
+        select("b:3").unwrap_err(),
+        "-H b:3: hosts gives it 2 slots\n\
+         hint: max_slots=2 in hosts holds for --oversubscribe too; ask for at most that, or raise it"
+    );
+    assert_eq!(
+        select("c:1").unwrap_err(),
+        "-H c:1: hosts gives it 0 slots\nhint: raise slots= in hosts"
+    );
 }

@@ -144,7 +144,7 @@ pub(super) fn set(
     if is_set(line, key) {
         let error = SpecError::new(0, format!("{own} is given twice for this host"));
         let expected = match key {
-            Key::Slots => "slots once, as :N or slots=N",
+            Key::Slots => "slots once, as :N or slots=N; a port is port=N",
             Key::User => "one user, as user@ or user=NAME",
             _ => form,
         };

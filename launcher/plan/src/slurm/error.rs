@@ -51,7 +51,7 @@ pub enum SlurmError {
     },
     #[error(
         "-H {host}:{slots}: Slurm job {id} gives it {available}\n\
-         hint: ask for at most {available}, or write a hostfile with slots={slots}"
+         hint: ask for at most {available}, write a hostfile with slots={slots}, or pass --oversubscribe"
     )]
     MoreThanAllocated {
         id: String,

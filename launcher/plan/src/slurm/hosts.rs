@@ -24,6 +24,7 @@ impl SlurmJob {
     pub fn select(
         &self,
         list: &[HostListEntry],
+        oversubscribe: bool,
         is_here: impl Fn(&str) -> bool,
     ) -> Result<Allocation, SlurmError> {
         let mut hosts = Vec::new();
@@ -31,7 +32,7 @@ impl SlurmJob {
             let node = self.allocated(&entry.host.name, &is_here)?;
             let slots = match entry.slots {
                 ListSlots::Mentions(_) | ListSlots::All => node.tasks,
-                ListSlots::Number(slots) if slots > node.tasks => {
+                ListSlots::Number(slots) if slots > node.tasks && !oversubscribe => {
                     return Err(SlurmError::MoreThanAllocated {
                         id: self.id.clone(),
                         host: entry.host.to_string(),

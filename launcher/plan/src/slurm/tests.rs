@@ -284,7 +284,7 @@ fn a_host_list_picks_within_the_allocation() {
     let job = three_nodes();
     let select = |list: &str| {
         let list = parse_host_list(list).unwrap();
-        job.select(&list, |name| name == "localhost" || name == "node1")
+        job.select(&list, false, |name| name == "localhost" || name == "node1")
     };
     let some = select("me@node3,node1.lan:3,node2:*").unwrap();
     let expected = [("me@node3", 2), ("node1.lan", 3), ("node2", 2)]
@@ -304,6 +304,9 @@ fn a_host_list_picks_within_the_allocation() {
         more.starts_with("-H node2:3: Slurm job 7 gives it 2\n"),
         "{more}"
     );
+    let list = parse_host_list("node2:3").unwrap();
+    let over = job.select(&list, true, |_| false).unwrap();
+    assert_eq!(slots(&over), [("node2".to_owned(), Some(3))]);
 }
 
 #[test]
