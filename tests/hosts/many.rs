@@ -5,7 +5,7 @@ use rlaunch_harness::HOME;
 use std::time::{Duration, Instant};
 
 /// Around 64, where launchers that start hosts by a tree have hung; and the most that a cluster has.
-const COUNTS: [usize; 6] = [1, 63, 64, 65, 66, 128];
+const COUNTS: [usize; 9] = [1, 63, 64, 65, 66, 72, 128, 129, 130];
 /// For 128 ranks on a machine that is busy; a hang would take longer.
 const START_LIMIT: Duration = Duration::from_secs(40);
 
@@ -15,7 +15,7 @@ const START_LIMIT: Duration = Duration::from_secs(40);
 fn every_number_of_hosts_starts_and_missing_ones_are_named() {
     // As on a cluster with one home for all: the agent is brought once.
     let shared = tempfile::tempdir().unwrap();
-    let all = cluster_with(128, |mut options| {
+    let all = cluster_with(130, |mut options| {
         options.decoys = false;
         options.share(shared.path(), "/tmp/rlaunch-0")
     });
@@ -24,7 +24,7 @@ fn every_number_of_hosts_starts_and_missing_ones_are_named() {
     let share = "cp -a ~/.cache/rlaunch/. /tmp/rlaunch-0/ && rm -r ~/.cache/rlaunch";
     assert!(cluster.shell("node1", share).unwrap().success());
 
-    let hosts: String = (1..=128)
+    let hosts: String = (1..=130)
         .map(|host| format!("node{host} slots=1\n"))
         .collect();
     write(&cluster, "head", "/job/hosts", &hosts);

@@ -114,7 +114,7 @@ fn restarts_come_to_an_end_and_are_not_for_everything() {
     );
     let run = ranks(
         1,
-        &["--max-restarts", "2", "--timeout", "0.3"],
+        &["--max-restarts", "2", "--timeout", "1"],
         "echo ran; sleep 100",
     );
     assert_eq!(

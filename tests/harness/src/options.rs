@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// More would be possible, but a mistyped number should not fill the machine.
-const HOSTS_MAX: u32 = 128;
+const HOSTS_MAX: u32 = 130;
 
 #[derive(Debug, Clone)]
 pub struct Options {
