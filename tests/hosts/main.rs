@@ -16,6 +16,7 @@ mod common;
 mod endings;
 mod environment;
 mod faults;
+mod interrupts;
 mod kills;
 mod many;
 mod network;
