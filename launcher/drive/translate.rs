@@ -3,7 +3,7 @@
 use rlaunch_control::v1::{self, from_agent::Message};
 use rlaunch_plan::exit_code;
 use rlaunch_plan::supervise::{Ending, Event};
-use rlaunch_plan::verdict::{Findings, OutOfMemory, SharedMemory, Victim};
+use rlaunch_plan::verdict::{DeviceHolder, Findings, OutOfMemory, SharedMemory, Victim};
 
 use super::launch::lossy;
 use crate::output::Stream;
@@ -92,6 +92,7 @@ fn found(findings: v1::Findings) -> Findings {
         out_of_memory,
         shared_memory,
         core_pattern,
+        device_holders,
     } = findings;
     Findings {
         oom: out_of_memory.map(|found| OutOfMemory {
@@ -107,6 +108,14 @@ fn found(findings: v1::Findings) -> Findings {
             free_bytes: found.free_bytes,
         }),
         core_pattern: Some(core_pattern).filter(|pattern| !pattern.is_empty()),
+        device_holders: device_holders
+            .into_iter()
+            .map(|holder| DeviceHolder {
+                pid: holder.pid,
+                command: holder.command,
+                devices: holder.devices,
+            })
+            .collect(),
     }
 }
 

@@ -74,8 +74,12 @@ fn line(process: &LeftProcess) -> String {
         (false, "") => String::new(),
         (false, why) => format!("not ended, it {why}: "),
     };
+    let holds = match process.devices.as_slice() {
+        [] => String::new(),
+        devices => format!(", holds {}", devices.join(" ")),
+    };
     format!(
-        "  {outcome}pid {} ({}, {}, started {}) {}\n",
+        "  {outcome}pid {} ({}, {}, started {}{holds}) {}\n",
         process.pid,
         evidence(process),
         process.state,
@@ -118,6 +122,8 @@ struct ProcessShown<'a> {
     state: &'a str,
     started: String,
     evidence: String,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    devices: &'a [String],
     sure: bool,
     ended: bool,
     #[serde(skip_serializing_if = "str::is_empty")]
@@ -145,6 +151,7 @@ fn shown<'a>(host: &'a str, job: &'a LeftJob) -> JobShown<'a> {
         state: &process.state,
         started: stamp(process.started_us),
         evidence: evidence(process),
+        devices: &process.devices,
         sure: process.evidence() != LeftEvidence::Environment,
         ended: process.ended,
         why_not: &process.why_not,

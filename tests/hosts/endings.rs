@@ -153,3 +153,38 @@ fn python_output_is_live() {
     assert_eq!(finished.code(), 5, "{}", finished.report());
     assert_says(&finished, &["rank 0", "node1", "the end is near"]);
 }
+
+/// A file stands in for a GPU: who else has it open is told where the rank speaks of GPUs.
+#[test]
+fn who_holds_a_gpu_is_named() {
+    let Some(cluster) = cluster(1) else { return };
+    let made = cluster.shell("node1", "touch /dev/nvidia0");
+    assert!(made.unwrap().success());
+    let hold = "exec sleep 1000 </dev/nvidia0";
+    let worker = cluster.spawn("node1", &["/bin/sh", "-c", hold]).unwrap();
+    let is_it = |process: &rlaunch_harness::Process| process.command() == "sleep 1000";
+    let start = std::time::Instant::now();
+    while !cluster.processes("node1").unwrap().iter().any(is_it) {
+        assert!(start.elapsed() < JOB_LIMIT);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // The ranks hold it too, and are no strangers.
+    let script = "exec 3</dev/nvidia0; [ $RANK = 1 ] || exec sleep 999; \
+                  echo \"RuntimeError: CUDA error: out of memory\" >&2; exit 1";
+    let finished = run(&cluster, &["-H", "node1:2", "/bin/sh", "-c", script]);
+    assert_eq!(finished.code(), 1, "{}", finished.report());
+    let words = [
+        "there, not of this job, holds /dev/nvidia0: sleep 1000",
+        "there frees the GPU",
+    ];
+    assert_says(&finished, &words);
+    assert!(
+        !finished.stderr.contains("sleep 999"),
+        "{}",
+        finished.report()
+    );
+    let words = ["-H", "node1:2", "/bin/sh", "-c", "exit 2"];
+    let silent = run(&cluster, &words);
+    assert!(!silent.stderr.contains("nvidia"), "{}", silent.report());
+    drop(worker);
+}

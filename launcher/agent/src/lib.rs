@@ -18,6 +18,7 @@ mod autopsy;
 mod cache;
 mod clock;
 mod cores;
+mod devices;
 mod directories;
 mod forked;
 mod install;

@@ -15,6 +15,7 @@ use rlaunch_wire::environment::RLAUNCH_JOB_ID;
 use tonic::Status;
 
 use crate::clock::now_us;
+use crate::devices::Gpus;
 use crate::processes::{self, Process};
 use crate::record::{self, Record, now_ticks};
 use end::Outcome;
@@ -170,6 +171,10 @@ fn told(outcome: Outcome) -> LeftProcess {
         Evidence::Below(parent) => (LeftEvidence::Below, parent.unsigned_abs()),
         Evidence::Environment => (LeftEvidence::Environment, 0),
     };
+    let devices = match outcome.ended {
+        true => Vec::new(),
+        false => Gpus::of_this_machine().held_by(process.pid),
+    };
     let age = i64::try_from(now_ticks().saturating_sub(process.start_time)).unwrap_or(0);
     LeftProcess {
         pid: process.pid.unsigned_abs(),
@@ -180,6 +185,7 @@ fn told(outcome: Outcome) -> LeftProcess {
         number,
         ended: outcome.ended,
         why_not: outcome.why_not,
+        devices,
     }
 }
 

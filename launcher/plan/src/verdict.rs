@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::supervise::{Ending, LossKind};
 
 mod hint;
+mod holders;
 mod render;
 mod signal;
 mod traceback;
@@ -12,7 +13,7 @@ mod why;
 
 pub use signal::{signal_hint, signal_name};
 pub use traceback::Tracebacks;
-pub use why::{Findings, OutOfMemory, SharedMemory, Victim, Why};
+pub use why::{DeviceHolder, Findings, OutOfMemory, SharedMemory, Victim, Why};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verdict {

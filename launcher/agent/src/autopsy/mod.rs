@@ -11,23 +11,28 @@ mod memory_group;
 
 use std::collections::VecDeque;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::libc;
 use nix::sys::statvfs::statvfs;
 use nix::time::{ClockId, clock_gettime};
-use rlaunch_control::v1::{Findings, OutOfMemory, SharedMemory};
+use rlaunch_control::v1::{DeviceHolder, Findings, OutOfMemory, SharedMemory};
 
+use crate::devices::Gpus;
 use memory_group::MemoryGroup;
 
 /// One a second. A data loader tells of its killed worker within 5 s.
 const SAMPLES_MAX: usize = 10;
+/// Looking through all processes takes its time.
+const HOLDERS_FRESH: Duration = Duration::from_secs(1);
 
 pub(crate) struct Autopsy {
     group: Option<MemoryGroup>,
     samples: VecDeque<Sample>,
     /// On the kernel's clock.
     began: Duration,
+    /// Who holds GPUs, and when that was looked at: ranks fail together.
+    holders: Option<(Instant, Vec<DeviceHolder>)>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +50,7 @@ impl Autopsy {
             group: MemoryGroup::own(),
             samples: VecDeque::new(),
             began: now.map_or(Duration::ZERO, Duration::from),
+            holders: None,
         };
         autopsy.sample();
         autopsy
@@ -59,7 +65,7 @@ impl Autopsy {
     }
 
     /// Of a process that ended by `status` just now, not by us.
-    pub(crate) fn findings(&self, pid: i32, status: libc::c_int) -> Findings {
+    pub(crate) fn findings(&mut self, pid: i32, status: libc::c_int) -> Findings {
         let signal = libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status));
         let is_failure = signal.is_some() || libc::WEXITSTATUS(status) != 0;
         if !is_failure {
@@ -75,6 +81,18 @@ impl Autopsy {
             } else {
                 String::new()
             },
+            device_holders: self.device_holders(),
+        }
+    }
+
+    fn device_holders(&mut self) -> Vec<DeviceHolder> {
+        let now = Instant::now();
+        match &self.holders {
+            Some((at, holders)) if now < *at + HOLDERS_FRESH => holders.clone(),
+            _ => {
+                let holders = Gpus::of_this_machine().holders(nix::unistd::getpid().as_raw());
+                self.holders.insert((now, holders)).1.clone()
+            }
         }
     }
 

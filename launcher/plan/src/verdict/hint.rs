@@ -1,5 +1,6 @@
 //! What to try.
 
+use super::holders;
 use super::why::Why;
 use super::{Cause, Outcome, Verdict, signal_hint, signal_name};
 use crate::supervise::{Ending, LossKind};
@@ -18,6 +19,7 @@ pub(super) fn hint(verdict: &Verdict) -> Option<String> {
              ranks printed last (--tag-output)"
                 .to_owned()
         }
+        Outcome::Failed { .. } if let Some((_, hint)) = holders::told(verdict) => hint,
         Outcome::Failed { cause } => match &verdict.why {
             Some(why) => why_hint(why)?.to_owned(),
             None => cause_hint(cause, verdict.last_lines.is_empty())?,

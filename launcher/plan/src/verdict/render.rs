@@ -1,6 +1,7 @@
 //! The paragraph: what came first and where, its last lines, the others, what to try.
 
 use super::hint::{hint, reap_command};
+use super::holders;
 use super::why::{Findings, OutOfMemory, Victim, Why};
 use super::{Cause, Fate, HostFateKind, Moment, Outcome, Verdict, signal_name};
 use crate::supervise::{Ending, LossKind};
@@ -15,20 +16,7 @@ pub(super) fn render(verdict: &Verdict) -> String {
     if verdict.outcome != Outcome::Success {
         push(&mut text, &format!("rlaunch: {}", headline(verdict)));
         push(&mut text, &format!("  {}", when(verdict)));
-        if let Some(memory) = also_out_of_memory(verdict) {
-            push(&mut text, &format!("  {memory}"));
-        }
-        if let Some(pattern) = &verdict.findings.core_pattern {
-            push(&mut text, &format!("  {}", core(pattern)));
-        }
-        for error in &verdict.earlier_errors {
-            let before = seconds_of_ms(error.before_ms);
-            let (rank, host, line) = (error.rank, &error.host, clip(&error.line));
-            push(
-                &mut text,
-                &format!("  rank {rank} on {host} had printed {before} before: {line}"),
-            );
-        }
+        evidence(verdict, &mut text);
         last_lines(verdict, &mut text);
         if let Some(others) = others(verdict) {
             push(&mut text, &format!("  {others}"));
@@ -79,6 +67,28 @@ pub(super) fn render(verdict: &Verdict) -> String {
         );
     }
     text
+}
+
+/// What its host and other ranks know of it.
+fn evidence(verdict: &Verdict, text: &mut String) {
+    if let Some(memory) = also_out_of_memory(verdict) {
+        push(text, &format!("  {memory}"));
+    }
+    if let Some(pattern) = &verdict.findings.core_pattern {
+        push(text, &format!("  {}", core(pattern)));
+    }
+    let holders = holders::told(verdict).map(|(lines, _)| lines);
+    for line in holders.into_iter().flatten() {
+        push(text, &format!("  {line}"));
+    }
+    for error in &verdict.earlier_errors {
+        let before = seconds_of_ms(error.before_ms);
+        let (rank, host, line) = (error.rank, &error.host, clip(&error.line));
+        push(
+            text,
+            &format!("  rank {rank} on {host} had printed {before} before: {line}"),
+        );
+    }
 }
 
 fn push(text: &mut String, line: &str) {

@@ -255,3 +255,29 @@ fn an_error_that_came_before_is_told() {
     let line = "rank 0 on n0 had printed 400 ms before: OSError: disk\n";
     assert!(text.contains(line), "{text}");
 }
+
+/// EgoVerse#682: workers of an earlier job hold the GPU.
+#[test]
+fn who_holds_a_gpu_is_told_where_it_matters() {
+    let holder = |pid| crate::verdict::DeviceHolder {
+        pid,
+        command: "pt_data_worker".into(),
+        devices: vec!["/dev/nvidia0".into()],
+    };
+    let findings = |pids: &[u32]| Findings {
+        device_holders: pids.iter().copied().map(holder).collect(),
+        ..Findings::default()
+    };
+    let error = "torch.OutOfMemoryError: CUDA out of memory";
+    let text = read(Ending::Code(1), findings(&[77]), Some(error)).render();
+    let line = "  pid 77 there, not of this job, holds /dev/nvidia0: pt_data_worker\n";
+    assert!(text.contains(line), "{text}");
+    assert!(
+        text.contains("hint: if nobody needs it any more, `kill 77` there"),
+        "{text}"
+    );
+    let many = read(Ending::Code(1), findings(&[1, 2, 3, 4, 5]), Some(error)).render();
+    assert!(many.contains("  and 2 more\n"), "{many}");
+    let other = read(Ending::Code(1), findings(&[77]), Some("ValueError: bad")).render();
+    assert!(!other.contains("nvidia"), "{other}");
+}

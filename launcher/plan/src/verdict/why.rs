@@ -19,6 +19,15 @@ pub struct Findings {
     pub shm: Option<SharedMemory>,
     /// The kernel's pattern for the names of cores, of a rank that dumped one.
     pub core_pattern: Option<String>,
+    /// Who else had GPUs of that host open.
+    pub device_holders: Vec<DeviceHolder>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DeviceHolder {
+    pub pid: u32,
+    pub command: String,
+    pub devices: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -304,6 +304,9 @@ pub struct LeftProcess {
     pub ended: bool,
     #[prost(string, tag = "8")]
     pub why_not: ::prost::alloc::string::String,
+    /// GPUs that it holds: /dev/nvidia0
+    #[prost(string, repeated, tag = "9")]
+    pub devices: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ToAgent {
@@ -517,7 +520,7 @@ pub struct Missing {
     #[prost(string, tag = "2")]
     pub text: ::prost::alloc::string::String,
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct FromAgent {
     #[prost(
         oneof = "from_agent::Message",
@@ -527,7 +530,7 @@ pub struct FromAgent {
 }
 /// Nested message and enum types in `FromAgent`.
 pub mod from_agent {
-    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Message {
         #[prost(message, tag = "1")]
         Started(super::Started),
@@ -598,7 +601,7 @@ pub struct OutputEnd {
     #[prost(enumeration = "OutputStream", tag = "2")]
     pub stream: i32,
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Exited {
     #[prost(uint32, tag = "1")]
     pub rank: u32,
@@ -630,7 +633,7 @@ pub mod exited {
     }
 }
 /// What the host knows of a rank's end that its status does not tell.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Findings {
     #[prost(message, optional, tag = "1")]
     pub out_of_memory: ::core::option::Option<OutOfMemory>,
@@ -640,6 +643,18 @@ pub struct Findings {
     /// of a core that was dumped
     #[prost(string, tag = "3")]
     pub core_pattern: ::prost::alloc::string::String,
+    /// not of this job, on a host with GPUs
+    #[prost(message, repeated, tag = "4")]
+    pub device_holders: ::prost::alloc::vec::Vec<DeviceHolder>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeviceHolder {
+    #[prost(uint32, tag = "1")]
+    pub pid: u32,
+    #[prost(string, tag = "2")]
+    pub command: ::prost::alloc::string::String,
+    #[prost(string, repeated, tag = "3")]
+    pub devices: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct OutOfMemory {
