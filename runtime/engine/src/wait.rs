@@ -65,6 +65,8 @@ pub(crate) struct Pace {
     next_sleepy: u32,
     /// Yields since the last long one.
     short_yields: u32,
+    /// Yields for which one more long one shows a process that never rests.
+    suspicious_yields: u32,
 }
 
 /// One wait, from the last progress on.
@@ -94,11 +96,14 @@ const SPIN_ALONE: Duration = Duration::from_micros(3);
 const YIELD_MAX: Duration = Duration::from_millis(1);
 /// Polls between two looks at the clock while spinning.
 const POLLS_PER_CLOCK: u32 = 64;
-/// A yield longer than this means that another process has used its time; neighbours take less for
-/// their blocks of a long vector.
-const YIELD_LONG: Duration = Duration::from_micros(600);
-/// Waits that sleep at once after a long yield; doubled where the next that yields is long again. A
-/// yield beside a busy process costs some milliseconds, a sleep some microseconds more than a yield.
+/// A yield longer than this may mean that another process has used its time, which is some milliseconds;
+/// neighbours take less for their blocks of a long vector.
+const YIELD_LONG: Duration = Duration::from_micros(1500);
+/// A process that never rests makes every few yields long. One alone was something that happens now and
+/// then on any machine: two that are no further apart than this are taken for such a process.
+const YIELDS_APART: u32 = 16;
+/// Waits that sleep at once beside such a process; doubled where the next yields are so again. A yield
+/// costs some milliseconds there, a sleep some microseconds more than a yield.
 const SLEEPY_WAITS_MIN: u32 = 64;
 const SLEEPY_WAITS_MAX: u32 = 1024;
 /// So many short yields show that no other process wants the cores any more.
@@ -128,6 +133,7 @@ impl Pace {
             sleepy_waits: 0,
             next_sleepy: SLEEPY_WAITS_MIN,
             short_yields: 0,
+            suspicious_yields: 0,
         }
     }
 
@@ -182,11 +188,15 @@ impl Pace {
     #[inline]
     fn is_short(&mut self, taken: Duration) -> bool {
         if taken > YIELD_LONG {
-            self.sleepy_waits = self.next_sleepy;
-            self.next_sleepy = (self.next_sleepy * 2).min(SLEEPY_WAITS_MAX);
-            self.short_yields = 0;
+            if self.suspicious_yields > 0 {
+                self.sleepy_waits = self.next_sleepy;
+                self.next_sleepy = (self.next_sleepy * 2).min(SLEEPY_WAITS_MAX);
+                self.short_yields = 0;
+            }
+            self.suspicious_yields = YIELDS_APART;
             return false;
         }
+        self.suspicious_yields = self.suspicious_yields.saturating_sub(1);
         self.short_yields += 1;
         if self.short_yields == CALM_YIELDS {
             self.next_sleepy = SLEEPY_WAITS_MIN;
@@ -198,3 +208,44 @@ impl Pace {
 
 /// The longest sleep of a rank whose neighbours ring a bell that it doesn't hear.
 pub(crate) const DEAF_SLEEP_MAX: Duration = SLEEP_MIN;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHORT: Duration = Duration::from_micros(50);
+
+    fn yields(pace: &mut Pace, taken: Duration, times: u32) {
+        for _ in 0..times {
+            assert_eq!(pace.is_short(taken), taken == SHORT);
+        }
+    }
+
+    #[test]
+    fn one_long_yield_now_and_then_is_no_reason_to_sleep() {
+        let mut pace = Pace::new(false);
+        for _ in 0..5 {
+            yields(&mut pace, 2 * YIELD_LONG, 1);
+            yields(&mut pace, SHORT, YIELDS_APART);
+            assert_eq!(pace.sleepy_waits, 0);
+        }
+    }
+
+    #[test]
+    fn two_that_are_near_each_other_are_and_longer_each_time() {
+        let mut pace = Pace::new(false);
+        yields(&mut pace, 2 * YIELD_LONG, 1);
+        for waits in [64, 128, 256, 512, 1024, 1024] {
+            yields(&mut pace, SHORT, YIELDS_APART - 1);
+            yields(&mut pace, 2 * YIELD_LONG, 1);
+            assert_eq!(pace.sleepy_waits, waits);
+            // The waits that follow sleep at once, until these are over.
+            let mut wait = Wait::default();
+            pace.idle(&mut wait);
+            assert!(!wait.yields && pace.sleepy_waits == waits - 1);
+        }
+        yields(&mut pace, SHORT, CALM_YIELDS);
+        yields(&mut pace, 2 * YIELD_LONG, 2);
+        assert_eq!(pace.sleepy_waits, SLEEPY_WAITS_MIN);
+    }
+}
