@@ -19,7 +19,7 @@ use crate::{cache, clock, program};
 const VERSION_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) async fn answer(request: SurveyRequest) -> Result<SurveyReply, Status> {
-    let machine = rlaunch_topo::this_machine();
+    let machine = rlaunch_topo::survey::this_machine();
     let system = uname().map_err(io::Error::from)?;
     let text = |text: &OsStr| text.to_string_lossy().into_owned();
     let mut programs = Vec::with_capacity(request.programs.len());
@@ -55,7 +55,7 @@ async fn found(asked: &ProgramAsked) -> ProgramFound {
     }
 }
 
-fn interface(found: rlaunch_topo::Interface) -> Interface {
+fn interface(found: rlaunch_topo::survey::Interface) -> Interface {
     Interface {
         name: found.name,
         up: found.up,

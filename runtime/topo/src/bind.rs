@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 
+use serde::Serialize;
 use thiserror::Error;
 
 use crate::layout::{Core, Layout};
@@ -18,6 +19,8 @@ pub enum Unit {
     Cores(u32),
     /// All free cores of a NUMA node, shared with the job's other ranks there.
     Numa,
+    /// The free cores of a NUMA node, divided among the job's ranks there: at least one each.
+    Divided,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +32,7 @@ pub struct Wish {
 }
 
 /// What one rank gets.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Bound {
     /// Ascending.
     pub cpus: Vec<u32>,
@@ -68,7 +71,7 @@ struct Room<'a> {
 pub fn bind(layout: &Layout, claimed: &BTreeSet<u32>, wish: Wish) -> Result<Vec<Bound>, NotBound> {
     let each = match wish.unit {
         Unit::Cores(cores) => cores.max(1) as usize,
-        Unit::Numa => 1,
+        Unit::Numa | Unit::Divided => 1,
     };
     let ranks = wish.ranks as usize;
     let is_free = |core: &&Core| !claimed.contains(&core.name);
@@ -161,12 +164,28 @@ impl Room<'_> {
     }
 }
 
+/// In consecutive parts, of which the first are one longer where it doesn't come out even.
+fn divide<T>(all: &[T], parts: usize) -> Vec<&[T]> {
+    let mut rest = all;
+    let mut divided = Vec::with_capacity(parts);
+    for left in (1..=parts).rev() {
+        let (own, others) = rest.split_at(rest.len().div_ceil(left));
+        divided.push(own);
+        rest = others;
+    }
+    divided
+}
+
 fn give(rooms: &[Room<'_>], ranks: usize, each: usize, unit: Unit) -> Vec<Bound> {
     let mut bound: Vec<Option<Bound>> = vec![None; ranks];
     for room in rooms {
-        for (own, &rank) in room.free.chunks_exact(each).zip(&room.ranks) {
+        let owns: Vec<&[&Core]> = match unit {
+            Unit::Divided => divide(&room.free, room.ranks.len()),
+            Unit::Cores(_) | Unit::Numa => room.free.chunks_exact(each).collect(),
+        };
+        for (own, &rank) in owns.into_iter().zip(&room.ranks) {
             let cores = match unit {
-                Unit::Cores(_) => own,
+                Unit::Cores(_) | Unit::Divided => own,
                 Unit::Numa => room.free.as_slice(),
             };
             let mut cpus: Vec<u32> = cores.iter().flat_map(|core| core.cpus.clone()).collect();
@@ -257,6 +276,9 @@ mod tests {
             given(&machine, &[], numa).unwrap(),
             "0,1,2,3 0,1,2,3 4,5,6,7"
         );
+        let divided = |ranks| given(&machine, &[1], wish(Unit::Divided, ranks)).unwrap();
+        assert_eq!(divided(3), "0,2,3 4,5 6,7");
+        assert_eq!(divided(7), "0 2 3 4 5 6 7");
     }
 
     /// Another job's cores are left alone, and it is the emptier node that is filled.

@@ -5,6 +5,10 @@
 
 use std::path::Path;
 
+use serde::Serialize;
+
+use crate::tree::Tree;
+
 /// As the kernel says it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LayoutFacts {
@@ -19,7 +23,7 @@ pub struct LayoutFacts {
 }
 
 /// Usable cores; each belongs to one NUMA node.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Layout {
     /// In the order of their numbers; none without a core.
     pub nodes: Vec<Node>,
@@ -27,14 +31,14 @@ pub struct Layout {
     pub gpu_nodes: Vec<u32>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Node {
     pub number: u32,
     pub cores: Vec<Core>,
 }
 
 /// A physical core.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Core {
     /// Its first hardware thread, whether or not that one may be used: so all processes of the
     /// machine call it.
@@ -52,16 +56,12 @@ impl LayoutFacts {
     /// Below `root`.
     pub fn read_files(root: &Path) -> Self {
         let text = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
-        let status = text("proc/self/status");
-        let allowed = status
-            .lines()
-            .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-        let allowed = allowed.unwrap_or_default().trim().to_owned();
+        let allowed = allowed(&text("proc/self/status"));
         let siblings = numbers(&allowed).into_iter().map(|cpu| {
             let path = format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
             (cpu, text(&path))
         });
-        let mut gpus = crate::snapshot::names(&root.join("proc/driver/nvidia/gpus"));
+        let mut gpus = crate::survey::names(&root.join("proc/driver/nvidia/gpus"));
         gpus.sort_unstable();
         let gpu_node = |address: &String| {
             let path = format!("sys/bus/pci/devices/{}/numa_node", address.to_lowercase());
@@ -72,6 +72,32 @@ impl LayoutFacts {
             nodes: nodes(&root.join("sys/devices/system/node")),
             gpu_nodes: gpus.iter().map(gpu_node).collect(),
             allowed,
+        }
+    }
+
+    /// Those of a machine on file.
+    pub fn of(tree: &Tree) -> Self {
+        let status = tree.text("proc/self/status").unwrap_or_default();
+        let folder = "sys/devices/system/node";
+        let nodes = tree.numbered(folder, "node").into_iter().map(|number| {
+            let list = tree.text(&format!("{folder}/node{number}/cpulist"));
+            (number, list.unwrap_or_default().to_owned())
+        });
+        let mut siblings = Vec::new();
+        let folder = "sys/devices/system/cpu";
+        for cpu in tree.numbered(folder, "cpu") {
+            let path = format!("{folder}/cpu{cpu}/topology/thread_siblings_list");
+            let Some(list) = tree.text(&path) else {
+                continue;
+            };
+            // The list stands once for all of them.
+            siblings.extend(numbers(list).into_iter().map(|cpu| (cpu, list.to_owned())));
+        }
+        Self {
+            allowed: allowed(status),
+            nodes: nodes.collect(),
+            siblings,
+            gpu_nodes: Vec::new(),
         }
     }
 
@@ -127,8 +153,14 @@ impl Layout {
     }
 }
 
+fn allowed(status: &str) -> String {
+    let mut lines = status.lines();
+    let list = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    list.unwrap_or_default().trim().to_owned()
+}
+
 fn nodes(folder: &Path) -> Vec<(u32, String)> {
-    let mut nodes: Vec<(u32, String)> = crate::snapshot::names(folder)
+    let mut nodes: Vec<(u32, String)> = crate::survey::names(folder)
         .iter()
         .filter_map(|name| name.strip_prefix("node")?.parse().ok())
         .map(|number: u32| {

@@ -1,7 +1,9 @@
-//! What this machine is: cores, GPUs, network interfaces.
+//! What this machine is: cores, GPUs, network interfaces, how near they are to each other, and which
+//! belong together.
 //!
-//! [`snapshot`] does all the IO and judges nothing; [`parse`] is pure. So a machine can be
-//! described by a folder of files, and a test needs no such machine.
+//! [`snapshot`] does all the IO and judges nothing; everything after it is pure: [`parse()`] makes a
+//! [`Machine`] of a [`Tree`] of raw facts. So a machine can be described by a file, and a test needs
+//! no such machine. [`survey`] and [`layout`] read the few facts that each launch needs.
 
 #![deny(
     clippy::print_stderr,
@@ -9,15 +11,20 @@
     reason = "they panic where nobody reads"
 )]
 
+pub mod assign;
 pub mod bind;
+pub mod distance;
 pub mod layout;
+pub mod machine;
+pub mod nccl;
+pub mod nvml;
+pub mod pairing;
 pub mod parse;
+pub mod rails;
 pub mod snapshot;
+pub mod survey;
+pub mod tree;
 
-pub use parse::{Interface, Machine, parse};
-pub use snapshot::Snapshot;
-
-/// This machine, now.
-pub fn this_machine() -> Machine {
-    parse(&Snapshot::read())
-}
+pub use machine::Machine;
+pub use parse::parse;
+pub use tree::Tree;

@@ -1,98 +1,403 @@
-//! The only IO: what the kernel says, as it says it.
+//! The only IO: the facts of a machine below a root folder, as the kernel shows them.
 //!
-//! What cannot be read is empty: a machine without a GPU driver, a container without /sys.
+//! What is read is what the tables below name, so a recorded machine cannot hold more than they say.
+//! What cannot be read is absent; nothing here judges. Time is bounded: no folder is read past
+//! [`NAMES_MAX`] names, no file past [`FILE_MAX_BYTES`].
 
+use std::io::Read;
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
-use nix::sys::socket::SockaddrStorage;
+use thiserror::Error;
 
-/// Raw facts of one machine.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Snapshot {
-    /// `/proc/self/status`: the affinity mask stands there.
-    pub status: String,
-    /// Cores' worth of time that control groups allow, where they limit it: a container's `--cpus=2`.
-    pub time_cores: Option<u32>,
-    /// Names in `/proc/driver/nvidia/gpus`.
-    pub nvidia_driver_gpus: Vec<String>,
-    /// Names in `/dev` that start with `nvidia`: all that a container may have.
-    pub nvidia_devices: Vec<String>,
-    /// One entry for each address, one without address for an interface that has none.
-    pub addresses: Vec<RawAddress>,
+use crate::layout::numbers;
+use crate::tree::{Tree, TreeError};
+
+/// Where addresses of interfaces stand in a tree: the kernel tells them in no file.
+pub const ADDRESSES: &str = "rlaunch/addresses";
+/// Where NVML's facts stand in a tree, as JSON.
+pub const NVML: &str = "rlaunch/nvml";
+/// Where a cloud's machine describes what its virtual PCI hides.
+pub const VIRTUAL_TOPOLOGY: &str = "var/run/nvidia-topologyd/virtualTopology.xml";
+
+const NAMES_MAX: usize = 8192;
+const FILE_MAX_BYTES: u64 = 256 * 1024;
+/// A recorded machine.
+const RECORD_MAX_BYTES: u64 = 16 * 1024 * 1024;
+/// NVML starts slowly without persistence mode, and hangs on a GPU that is lost.
+const NVML_PATIENCE: Duration = Duration::from_secs(20);
+
+const FILES: &[&str] = &[
+    "proc/driver/nvidia/version",
+    "proc/driver/nvidia/gpus/*/information",
+    "proc/driver/nvidia/capabilities/gpu*/mig/gi*/ci*/access",
+    "proc/net/route",
+    "sys/class/dmi/id/sys_vendor",
+    "sys/class/dmi/id/product_name",
+    "sys/devices/system/node/node*/cpulist",
+    "sys/devices/system/node/node*/distance",
+    "sys/class/net/*/type",
+    "sys/class/net/*/speed",
+    "sys/class/net/*/mtu",
+    "sys/class/net/*/carrier",
+    "sys/class/net/*/operstate",
+    "sys/class/net/*/ifindex",
+    "sys/class/net/*/iflink",
+    "sys/class/net/*/uevent",
+    "sys/class/net/*/bonding/mode",
+    "sys/class/net/*/bonding/slaves",
+    "sys/class/net/*/bonding/active_slave",
+    "sys/class/net/*/tun_flags",
+    "sys/class/infiniband/*/node_type",
+    "sys/class/infiniband/*/hca_type",
+    "sys/class/infiniband/*/ports/*/state",
+    "sys/class/infiniband/*/ports/*/phys_state",
+    "sys/class/infiniband/*/ports/*/rate",
+    "sys/class/infiniband/*/ports/*/link_layer",
+    "sys/class/infiniband_verbs/uverbs*/ibdev",
+    "sys/module/nvidia_peermem/version",
+    "sys/kernel/mm/memory_peers/*/version",
+    VIRTUAL_TOPOLOGY,
+];
+
+const LINKS: &[&str] = &[
+    "sys/class/net/*",
+    "sys/class/net/*/device",
+    "sys/class/net/*/device/physfn",
+    "sys/class/net/*/master",
+    "sys/class/net/*/lower_*",
+    "sys/class/infiniband/*",
+    "sys/class/infiniband/*/device",
+    "sys/class/infiniband/*/device/physfn",
+];
+
+/// That they are there.
+const NAMES: &[&str] = &[
+    "dev/nvidia[0-9]",
+    "dev/infiniband/uverbs*",
+    "sys/class/net/*/bridge",
+    "sys/class/net/*/brif/*",
+    "sys/class/net/*/wireless",
+    "sys/class/infiniband/*/device/net/*",
+];
+
+const PCI: &str = "sys/bus/pci/devices";
+const PCI_FILES: &[&str] = &[
+    "class",
+    "vendor",
+    "device",
+    "numa_node",
+    "local_cpulist",
+    "current_link_speed",
+    "current_link_width",
+    "max_link_speed",
+    "max_link_width",
+    "sriov_numvfs",
+];
+
+/// Lines that are kept of a file whose others are private or long.
+const LINES: &[(&str, &[&str])] = &[
+    (
+        "proc/self/status",
+        &["Cpus_allowed_list", "Mems_allowed_list"],
+    ),
+    (
+        "proc/cpuinfo",
+        &[
+            "vendor_id",
+            "cpu family",
+            "model",
+            "CPU implementer",
+            "CPU part",
+        ],
+    ),
+    ("sys/devices/system/node/node*/meminfo", &["MemTotal"]),
+];
+
+/// Why there is no machine at a path.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    #[error("cannot read it: {0}")]
+    Read(#[source] std::io::Error),
+    #[error("{0}")]
+    Tree(#[from] TreeError),
+    #[error("the folder holds no machine: neither sys/ nor proc/ is in it")]
+    Empty,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RawAddress {
-    pub interface: String,
-    /// `IFF_UP`: switched on.
-    pub up: bool,
-    /// `IFF_RUNNING`: a carrier is there.
-    pub running: bool,
-    pub loopback: bool,
-    pub address: Option<IpAddr>,
-}
-
-impl Snapshot {
-    /// This machine.
-    pub fn read() -> Self {
-        // From the kernel's table and not from /sys/class/net: a /sys that was mounted in another
-        // network namespace shows that one's interfaces.
-        Self {
-            addresses: addresses(),
-            time_cores: std::thread::available_parallelism()
-                .ok()
-                .and_then(|cores| u32::try_from(cores.get()).ok()),
-            ..Self::read_files(Path::new("/"))
-        }
+/// This machine. NVML is asked only `with_nvml`: it may take seconds.
+pub fn this_machine(with_nvml: bool) -> Tree {
+    let mut tree = read(Path::new("/"));
+    tree.put(ADDRESSES, &addresses());
+    if with_nvml && let Some(facts) = crate::nvml::read(NVML_PATIENCE) {
+        tree.put(NVML, &facts.to_json());
     }
-
-    /// The part that stands in files, below `root`.
-    pub fn read_files(root: &Path) -> Self {
-        let mut nvidia_devices = names(&root.join("dev"));
-        nvidia_devices.retain(|name| name.starts_with("nvidia"));
-        Self {
-            status: std::fs::read_to_string(root.join("proc/self/status")).unwrap_or_default(),
-            nvidia_driver_gpus: names(&root.join("proc/driver/nvidia/gpus")),
-            nvidia_devices,
-            time_cores: None,
-            addresses: Vec::new(),
-        }
-    }
+    tree
 }
 
-pub(crate) fn names(folder: &Path) -> Vec<String> {
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        return Vec::new();
+/// A machine on file: a folder that stands for its root, or one text of it ([`Tree::parse`]).
+pub fn open(path: &Path) -> Result<Tree, OpenError> {
+    if path.is_dir() {
+        let recorded = path.join("machine.txt");
+        if recorded.is_file() {
+            return open(&recorded);
+        }
+        let tree = read(path);
+        return match tree.is_empty() {
+            true => Err(OpenError::Empty),
+            false => Ok(tree),
+        };
+    }
+    let file = std::fs::File::open(path).map_err(OpenError::Read)?;
+    let mut bytes = Vec::new();
+    file.take(RECORD_MAX_BYTES)
+        .read_to_end(&mut bytes)
+        .map_err(OpenError::Read)?;
+    Ok(Tree::parse(&String::from_utf8_lossy(&bytes))?)
+}
+
+/// What stands in files below `root`.
+pub fn read(root: &Path) -> Tree {
+    let mut reader = Reader {
+        root: root.to_owned(),
+        tree: Tree::default(),
     };
-    let mut names: Vec<String> = entries
-        .flatten()
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .collect();
-    names.sort_unstable();
-    names
+    for pattern in FILES {
+        reader.each(pattern, Reader::file);
+    }
+    for pattern in LINKS {
+        reader.each(pattern, Reader::link);
+    }
+    for pattern in NAMES {
+        reader.each(pattern, |reader, path| reader.tree.put(path, ""));
+    }
+    for (pattern, wanted) in LINES {
+        reader.each(pattern, |reader, path| reader.lines(path, wanted));
+    }
+    for known in [ADDRESSES, NVML] {
+        reader.file(known);
+    }
+    reader.cpus();
+    reader.pci();
+    reader.gids();
+    reader.control_groups();
+    reader.tree
 }
 
-fn addresses() -> Vec<RawAddress> {
+struct Reader {
+    root: PathBuf,
+    tree: Tree,
+}
+
+impl Reader {
+    fn text(&self, path: &str) -> Option<String> {
+        let file = std::fs::File::open(self.root.join(path)).ok()?;
+        let mut bytes = Vec::new();
+        file.take(FILE_MAX_BYTES).read_to_end(&mut bytes).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn file(&mut self, path: &str) {
+        if let Some(text) = self.text(path) {
+            self.tree.put(path, &text);
+        }
+    }
+
+    fn link(&mut self, path: &str) {
+        if let Ok(target) = std::fs::read_link(self.root.join(path)) {
+            self.tree.put_link(path, &target.to_string_lossy());
+        }
+    }
+
+    /// Calls for each path that a pattern stands for and that is there.
+    fn each(&mut self, pattern: &str, mut visit: impl FnMut(&mut Self, &str)) {
+        let mut paths = vec![String::new()];
+        for part in pattern.split('/') {
+            let is_pattern = part.contains('*') || part.contains('[');
+            let mut longer = Vec::new();
+            for folder in &paths {
+                let join = |name: &str| match folder.as_str() {
+                    "" => name.to_owned(),
+                    folder => format!("{folder}/{name}"),
+                };
+                if !is_pattern {
+                    longer.push(join(part));
+                    continue;
+                }
+                let names = crate::survey::names(&self.root.join(folder));
+                let names = names.iter().take(NAMES_MAX).filter(|name| fits(part, name));
+                longer.extend(names.map(|name| join(name)));
+            }
+            paths = longer;
+        }
+        for path in paths {
+            if self.root.join(&path).symlink_metadata().is_ok() {
+                visit(self, &path);
+            }
+        }
+    }
+
+    /// The first of each kind, such as the first processor's model.
+    fn lines(&mut self, path: &str, wanted: &[&str]) {
+        let Some(text) = self.text(path) else { return };
+        let mut kept = String::new();
+        for word in wanted {
+            let is_wanted = |line: &&str| match line.split_once(':') {
+                Some((name, _)) => {
+                    let name = name.trim();
+                    name == *word || name.ends_with(&format!(" {word}"))
+                }
+                None => false,
+            };
+            if let Some(line) = text.lines().find(is_wanted) {
+                kept.push_str(line);
+                kept.push('\n');
+            }
+        }
+        self.tree.put(path, &kept);
+    }
+
+    /// What is the same for the hardware threads of a core, or the cores of a cache, once.
+    fn cpus(&mut self) {
+        let folder = "sys/devices/system/cpu";
+        for name in crate::survey::names(&self.root.join(folder)) {
+            let number = name
+                .strip_prefix("cpu")
+                .and_then(|it| it.parse::<u32>().ok());
+            let Some(number) = number else { continue };
+            let path = format!("{folder}/{name}");
+            let siblings = format!("{path}/topology/thread_siblings_list");
+            let threads = numbers(&self.text(&siblings).unwrap_or_default());
+            if threads.first().is_none_or(|first| *first == number) {
+                self.file(&siblings);
+                self.file(&format!("{path}/topology/physical_package_id"));
+            }
+            self.each(&format!("{path}/cache/index*"), |reader, cache| {
+                let shared = reader.text(&format!("{cache}/shared_cpu_list"));
+                let shared = numbers(&shared.unwrap_or_default());
+                if shared.first() == Some(&number) && shared.len() > threads.len() {
+                    for field in ["level", "size", "shared_cpu_list"] {
+                        reader.file(&format!("{cache}/{field}"));
+                    }
+                }
+            });
+        }
+    }
+
+    /// GPUs, NVSwitches, network devices, and the bridges above them.
+    fn pci(&mut self) {
+        for name in crate::survey::names(&self.root.join(PCI)) {
+            let path = format!("{PCI}/{name}");
+            let class = self.text(&format!("{path}/class")).unwrap_or_default();
+            if !is_of_interest(class.trim()) {
+                continue;
+            }
+            self.link(&path);
+            self.link(&format!("{path}/physfn"));
+            self.link(&format!("{path}/driver"));
+            for field in PCI_FILES {
+                self.file(&format!("{path}/{field}"));
+            }
+        }
+    }
+
+    /// Without the empty ones, which are most of 256 a port.
+    fn gids(&mut self) {
+        self.each("sys/class/infiniband/*/ports/*/gids/*", |reader, path| {
+            let gid = reader.text(path).unwrap_or_default();
+            if !gid
+                .bytes()
+                .any(|byte| byte.is_ascii_hexdigit() && byte != b'0')
+            {
+                return;
+            }
+            reader.tree.put(path, &gid);
+            if let Some((port, index)) = path.split_once("/gids/") {
+                reader.file(&format!("{port}/gid_attrs/types/{index}"));
+                reader.file(&format!("{port}/gid_attrs/ndevs/{index}"));
+            }
+        });
+    }
+
+    /// The limits of the own group and of those around it.
+    fn control_groups(&mut self) {
+        self.file("proc/self/cgroup");
+        let own = self.tree.text("proc/self/cgroup").unwrap_or_default();
+        for folder in crate::parse::cpu::group_folders(own) {
+            for field in [
+                "cpu.max",
+                "cpuset.cpus.effective",
+                "cpuset.cpus",
+                "cpu.cfs_quota_us",
+                "cpu.cfs_period_us",
+            ] {
+                self.file(&format!("{folder}/{field}"));
+            }
+        }
+    }
+}
+
+/// One `*` for anything, `[0-9]` at the end for a number.
+fn fits(pattern: &str, name: &str) -> bool {
+    if let Some(prefix) = pattern.strip_suffix("[0-9]") {
+        let number = name.strip_prefix(prefix).unwrap_or_default();
+        return !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    }
+    let (before, after) = pattern.split_once('*').unwrap_or((pattern, ""));
+    name.len() >= before.len() + after.len() && name.starts_with(before) && name.ends_with(after)
+}
+
+/// Displays and accelerators, network, InfiniBand, bridges and NVSwitches.
+fn is_of_interest(class: &str) -> bool {
+    let class = class.strip_prefix("0x").unwrap_or(class);
+    ["02", "03", "0604", "0680", "0c06", "12"]
+        .iter()
+        .any(|kind| class.starts_with(kind))
+}
+
+/// `eth0 up,running 10.0.0.5/24`, a line for each address, or without one.
+fn addresses() -> String {
     let Ok(entries) = getifaddrs() else {
-        return Vec::new();
+        return String::new();
     };
-    entries
-        .map(|entry| RawAddress {
-            up: entry.flags.contains(InterfaceFlags::IFF_UP),
-            running: entry.flags.contains(InterfaceFlags::IFF_RUNNING),
-            loopback: entry.flags.contains(InterfaceFlags::IFF_LOOPBACK),
-            address: entry.address.as_ref().and_then(ip),
-            interface: entry.interface_name,
-        })
-        .collect()
+    let mut lines: Vec<String> = Vec::new();
+    for entry in entries {
+        let flags = [
+            (InterfaceFlags::IFF_UP, "up"),
+            (InterfaceFlags::IFF_RUNNING, "running"),
+            (InterfaceFlags::IFF_LOOPBACK, "loopback"),
+            (InterfaceFlags::IFF_POINTOPOINT, "pointopoint"),
+        ];
+        let flags = flags.iter().filter(|(flag, _)| entry.flags.contains(*flag));
+        let flags: Vec<&str> = flags.map(|(_, name)| *name).collect();
+        let flags = match flags.is_empty() {
+            true => "-".to_owned(),
+            false => flags.join(","),
+        };
+        let address = entry.address.as_ref().and_then(crate::survey::ip);
+        let mask = entry.netmask.as_ref().and_then(crate::survey::ip);
+        let address = address.map(|ip| match mask.map(prefix) {
+            Some(prefix) => format!(" {ip}/{prefix}"),
+            None => format!(" {ip}"),
+        });
+        let line = format!(
+            "{} {flags}{}\n",
+            entry.interface_name,
+            address.unwrap_or_default()
+        );
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines.concat()
 }
 
-fn ip(address: &SockaddrStorage) -> Option<IpAddr> {
-    if let Some(v4) = address.as_sockaddr_in() {
-        return Some(IpAddr::V4(v4.ip()));
+fn prefix(mask: IpAddr) -> u32 {
+    match mask {
+        IpAddr::V4(mask) => mask.to_bits().leading_ones(),
+        IpAddr::V6(mask) => mask.to_bits().leading_ones(),
     }
-    address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip()))
 }

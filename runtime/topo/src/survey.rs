@@ -1,11 +1,18 @@
-//! From raw facts to a machine: pure.
+//! The few facts of this machine that every launch needs: read in a fraction of a millisecond.
+//!
+//! [`SurveyFacts::read`] does the IO and judges nothing, [`parse`] is pure. The whole machine is read
+//! only when somebody asks for it: [`crate::snapshot`].
+//! What cannot be read is empty: a machine without a GPU driver, a container without /sys.
 
 use std::net::IpAddr;
+use std::path::Path;
 
-use crate::snapshot::{RawAddress, Snapshot};
+use nix::ifaddrs::getifaddrs;
+use nix::net::if_::InterfaceFlags;
+use nix::sys::socket::SockaddrStorage;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Machine {
+pub struct Survey {
     /// Cores that this process may use, by its affinity mask and by the time that control groups
     /// allow; at least 1.
     pub usable_cores: u32,
@@ -23,11 +30,16 @@ pub struct Interface {
     pub addresses: Vec<IpAddr>,
 }
 
-pub fn parse(snapshot: &Snapshot) -> Machine {
-    Machine {
-        usable_cores: usable_cores(&snapshot.status).min(snapshot.time_cores.unwrap_or(u32::MAX)),
-        gpus: gpus(snapshot),
-        interfaces: interfaces(&snapshot.addresses),
+/// This machine, now.
+pub fn this_machine() -> Survey {
+    parse(&SurveyFacts::read())
+}
+
+pub fn parse(facts: &SurveyFacts) -> Survey {
+    Survey {
+        usable_cores: usable_cores(&facts.status).min(facts.time_cores.unwrap_or(u32::MAX)),
+        gpus: gpus(facts),
+        interfaces: interfaces(&facts.addresses),
     }
 }
 
@@ -43,14 +55,14 @@ fn usable_cores(status: &str) -> u32 {
 
 /// The driver's own list; in a container it may show GPUs that are not given to it, so the
 /// devices count where there are fewer.
-fn gpus(snapshot: &Snapshot) -> u32 {
-    let devices = snapshot
+fn gpus(facts: &SurveyFacts) -> u32 {
+    let devices = facts
         .nvidia_devices
         .iter()
         .filter_map(|name| name.strip_prefix("nvidia"))
         .filter(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
         .count();
-    let driver = snapshot.nvidia_driver_gpus.len();
+    let driver = facts.nvidia_driver_gpus.len();
     let count = if devices == 0 || driver == 0 {
         devices.max(driver)
     } else {
@@ -93,6 +105,94 @@ fn is_usable(address: &IpAddr) -> bool {
     }
 }
 
+/// Raw facts of one machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SurveyFacts {
+    /// `/proc/self/status`: the affinity mask stands there.
+    pub status: String,
+    /// Cores' worth of time that control groups allow, where they limit it: a container's `--cpus=2`.
+    pub time_cores: Option<u32>,
+    /// Names in `/proc/driver/nvidia/gpus`.
+    pub nvidia_driver_gpus: Vec<String>,
+    /// Names in `/dev` that start with `nvidia`: all that a container may have.
+    pub nvidia_devices: Vec<String>,
+    /// One entry for each address, one without address for an interface that has none.
+    pub addresses: Vec<RawAddress>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawAddress {
+    pub interface: String,
+    /// `IFF_UP`: switched on.
+    pub up: bool,
+    /// `IFF_RUNNING`: a carrier is there.
+    pub running: bool,
+    pub loopback: bool,
+    pub address: Option<IpAddr>,
+}
+
+impl SurveyFacts {
+    /// This machine.
+    pub fn read() -> Self {
+        // From the kernel's table and not from /sys/class/net: a /sys that was mounted in another
+        // network namespace shows that one's interfaces.
+        Self {
+            addresses: addresses(),
+            time_cores: std::thread::available_parallelism()
+                .ok()
+                .and_then(|cores| u32::try_from(cores.get()).ok()),
+            ..Self::read_files(Path::new("/"))
+        }
+    }
+
+    /// The part that stands in files, below `root`.
+    pub fn read_files(root: &Path) -> Self {
+        let mut nvidia_devices = names(&root.join("dev"));
+        nvidia_devices.retain(|name| name.starts_with("nvidia"));
+        Self {
+            status: std::fs::read_to_string(root.join("proc/self/status")).unwrap_or_default(),
+            nvidia_driver_gpus: names(&root.join("proc/driver/nvidia/gpus")),
+            nvidia_devices,
+            time_cores: None,
+            addresses: Vec::new(),
+        }
+    }
+}
+
+pub(crate) fn names(folder: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let mut names: Vec<String> = entries
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort_unstable();
+    names
+}
+
+fn addresses() -> Vec<RawAddress> {
+    let Ok(entries) = getifaddrs() else {
+        return Vec::new();
+    };
+    entries
+        .map(|entry| RawAddress {
+            up: entry.flags.contains(InterfaceFlags::IFF_UP),
+            running: entry.flags.contains(InterfaceFlags::IFF_RUNNING),
+            loopback: entry.flags.contains(InterfaceFlags::IFF_LOOPBACK),
+            address: entry.address.as_ref().and_then(ip),
+            interface: entry.interface_name,
+        })
+        .collect()
+}
+
+pub(crate) fn ip(address: &SockaddrStorage) -> Option<IpAddr> {
+    if let Some(v4) = address.as_sockaddr_in() {
+        return Some(IpAddr::V4(v4.ip()));
+    }
+    address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,12 +220,12 @@ mod tests {
     #[test]
     fn the_time_that_control_groups_allow_counts() {
         for (time_cores, cores) in [(Some(2), 2), (Some(100), 64), (None, 64)] {
-            let snapshot = Snapshot {
+            let facts = SurveyFacts {
                 status: "Cpus_allowed_list:\t0-63\n".to_owned(),
                 time_cores,
-                ..Snapshot::default()
+                ..SurveyFacts::default()
             };
-            assert_eq!(parse(&snapshot).usable_cores, cores);
+            assert_eq!(parse(&facts).usable_cores, cores);
         }
     }
 
@@ -140,12 +240,12 @@ mod tests {
             (&[], &devices[..], 2),
             (&[], &[], 0),
         ] {
-            let snapshot = Snapshot {
+            let facts = SurveyFacts {
                 nvidia_driver_gpus: names(driver),
                 nvidia_devices: names(devices),
-                ..Snapshot::default()
+                ..SurveyFacts::default()
             };
-            assert_eq!(gpus(&snapshot), count, "{snapshot:?}");
+            assert_eq!(gpus(&facts), count, "{facts:?}");
         }
     }
 
@@ -181,14 +281,14 @@ mod tests {
         std::fs::write(root.join("proc/self/status"), "Cpus_allowed_list:\t0-63\n").unwrap();
         std::fs::write(root.join("dev/nvidia0"), "").unwrap();
         std::fs::write(root.join("dev/null"), "").unwrap();
-        let machine = parse(&Snapshot::read_files(&root));
+        let machine = parse(&SurveyFacts::read_files(&root));
         std::fs::remove_dir_all(&root).unwrap();
         assert_eq!((machine.usable_cores, machine.gpus), (64, 1));
     }
 
     #[test]
     fn this_machine_has_a_core_and_a_loopback() {
-        let machine = crate::this_machine();
+        let machine = this_machine();
         assert!(machine.usable_cores >= 1);
         let loopback = machine
             .interfaces
