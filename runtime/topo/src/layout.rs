@@ -188,6 +188,22 @@ pub fn numbers(list: &str) -> Vec<u32> {
     numbers
 }
 
+/// `0-3,8`, of ascending numbers.
+pub fn ranges(numbers: &[u32]) -> String {
+    let mut parts: Vec<(u32, u32)> = Vec::new();
+    for &number in numbers {
+        match parts.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(number) => *last = number,
+            _ => parts.push((number, number)),
+        }
+    }
+    let part = |&(first, last): &(u32, u32)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    };
+    parts.iter().map(part).collect::<Vec<_>>().join(",")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -271,5 +287,8 @@ mod tests {
             assert_eq!(numbers(list), expected, "{list:?}");
         }
         assert_eq!(numbers("0-4294967295").len(), 65_536);
+        assert_eq!(ranges(&[0, 1, 2, 3, 8]), "0-3,8");
+        assert_eq!(ranges(&[u32::MAX]), "4294967295");
+        assert_eq!(ranges(&[]), "");
     }
 }

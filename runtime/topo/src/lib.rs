@@ -21,6 +21,7 @@ pub mod nvml;
 pub mod pairing;
 pub mod parse;
 pub mod rails;
+pub mod show;
 pub mod snapshot;
 pub mod survey;
 pub mod tree;

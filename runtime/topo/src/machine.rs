@@ -294,16 +294,19 @@ impl Machine {
 }
 
 impl Lanes {
+    /// Of PCI Express, 1 to 6.
+    pub fn generation(&self) -> Option<u32> {
+        let speed = self.speed?;
+        let slower = [25, 50, 80, 160, 320]
+            .iter()
+            .filter(|limit| speed > **limit);
+        u32::try_from(slower.count()).ok().map(|count| count + 1)
+    }
+
     /// GB/s, by the figures that NCCL plans with: those of a generation times the width.
     pub fn gbytes(&self) -> Option<f64> {
-        let per_lane = match self.speed? {
-            ..=25 => 15.0,
-            ..=50 => 30.0,
-            ..=80 => 60.0,
-            ..=160 => 120.0,
-            ..=320 => 240.0,
-            _ => 480.0,
-        };
+        // One lane of the first generation carries 1.5 Gb/s by that measure; each doubles it.
+        let per_lane = f64::from(15_u32 << (self.generation()? - 1));
         Some(per_lane * f64::from(self.width?) / 80.0)
     }
 

@@ -34,7 +34,6 @@ struct DescribedDevice {
     address: Address,
     place: Place,
     lanes: Lanes,
-    is_gpu: bool,
     /// Address and class of what is at the other end, and how many links.
     nvlinks: Vec<(Option<Address>, bool, u32)>,
 }
@@ -87,7 +86,6 @@ fn walk(parent: Node<'_, '_>, place: &Place, described: &mut Described, depth: u
                     .attribute("link_width")
                     .and_then(|width| width.parse().ok()),
             },
-            is_gpu: gpu.is_some(),
             nvlinks: gpu.map(nvlinks).unwrap_or_default(),
         });
         let mut below = place.clone();
@@ -140,10 +138,7 @@ impl Described {
         }
         let addresses: Vec<Address> = machine.gpus.iter().map(|gpu| gpu.address).collect();
         for gpu in &mut machine.gpus {
-            let told = self
-                .devices
-                .iter()
-                .find(|it| it.address == gpu.address && it.is_gpu);
+            let told = self.devices.iter().find(|it| it.address == gpu.address);
             let Some(told) = told else { continue };
             gpu.place = told.place.clone();
             if gpu.nvlinks.is_none() && !told.nvlinks.is_empty() {

@@ -41,12 +41,13 @@ pub struct NvmlGpu {
     pub health: Option<Health>,
 }
 
-/// The other end of an NVLink.
+/// The other end of so many NVLinks.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Remote {
     pub pci: Option<String>,
     pub is_switch: bool,
+    pub count: u32,
 }
 
 impl NvmlFacts {
@@ -127,13 +128,25 @@ fn slices(device: &Device<'_>) -> Vec<(String, Option<String>)> {
 }
 
 fn links(device: &Device<'_>) -> Vec<Remote> {
-    let links = (0..LINKS_MAX).map(|number| (number, device.link_wrapper_for(number)));
-    let active = links.filter(|(_, link)| link.is_active().unwrap_or(false));
-    let remote = active.map(|(number, link)| Remote {
-        pci: link.remote_pci_info().ok().map(|pci| pci.bus_id),
-        is_switch: matches!(link.remote_device_type(number), Ok(IntDeviceType::Switch)),
-    });
-    remote.collect()
+    let mut remotes: Vec<Remote> = Vec::new();
+    for number in 0..LINKS_MAX {
+        let link = device.link_wrapper_for(number);
+        if !link.is_active().unwrap_or(false) {
+            continue;
+        }
+        let pci = link.remote_pci_info().ok().map(|pci| pci.bus_id);
+        let is_switch = matches!(link.remote_device_type(number), Ok(IntDeviceType::Switch));
+        let is_same = |known: &&mut Remote| known.pci == pci && known.is_switch == is_switch;
+        match remotes.iter_mut().find(is_same) {
+            Some(known) => known.count += 1,
+            None => remotes.push(Remote {
+                pci,
+                is_switch,
+                count: 1,
+            }),
+        }
+    }
+    remotes
 }
 
 fn health(device: &Device<'_>) -> Health {

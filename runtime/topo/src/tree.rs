@@ -128,6 +128,11 @@ impl Tree {
         numbers
     }
 
+    /// Forgets the paths that are not wanted.
+    pub fn retain(&mut self, wanted: impl Fn(&str) -> bool) {
+        self.entries.retain(|path, _| wanted(path));
+    }
+
     /// Every path with its link and text.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, Option<&str>, Option<&str>)> {
         self.entries

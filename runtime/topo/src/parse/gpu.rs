@@ -124,8 +124,11 @@ fn links(told: &NvmlGpu, gpus: &[Address], machine: &Machine) -> Option<Vec<NvLi
     for remote in told.links.as_ref()? {
         let peer = peer(remote, gpus, machine);
         match links.iter_mut().find(|link| link.peer == peer) {
-            Some(link) => link.count = link.count.saturating_add(1),
-            None => links.push(NvLink { peer, count: 1 }),
+            Some(link) => link.count = link.count.saturating_add(remote.count),
+            None => links.push(NvLink {
+                peer,
+                count: remote.count,
+            }),
         }
     }
     Some(links)

@@ -1,5 +1,7 @@
 //! RDMA devices and their ports.
 
+use std::net::Ipv6Addr;
+
 use crate::machine::{Gid, GidKind, Hca, Layer, Machine, Port};
 use crate::tree::Tree;
 
@@ -93,7 +95,10 @@ fn rate(text: &str) -> Option<u32> {
 }
 
 fn gid(tree: &Tree, port: &str, index: u32) -> Option<Gid> {
-    let gid = tree.word(&format!("{port}/gids/{index}"))?.parse().ok()?;
+    let gid: Ipv6Addr = tree.word(&format!("{port}/gids/{index}"))?.parse().ok()?;
+    if gid.is_unspecified() {
+        return None;
+    }
     let kind = tree.word(&format!("{port}/gid_attrs/types/{index}"));
     Some(Gid {
         index,
