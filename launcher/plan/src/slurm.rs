@@ -5,12 +5,15 @@
 //! SLURM_TASKS_PER_NODE=3,1(x2)          3     1     1
 //! SLURM_HET_SIZE=2                      a heterogeneous job: the lists of its components, one after the
 //!                                       other, from …_HET_GROUP_0 and …_HET_GROUP_1
+//! SLURM_NODE_ALIASES=ec0:10.0.0.7:foo   of nodes in a cloud: name, address, the machine's own name;
+//!                                       a name there may be none that resolves, so the address counts
 //! ```
 //! The variables of the *job* count, never those of a step (in an interactive `salloc` they tell of
 //! one task). Whatever is missing or does not fit together is an error: a job that is run on fewer
 //! hosts than were paid for, or on this machine alone, is worse than none. No program of Slurm is
 //! asked, for in a container there is none.
 
+mod aliases;
 mod compress;
 mod error;
 mod hosts;
@@ -44,6 +47,15 @@ pub struct SlurmNode {
     pub tasks: u32,
     /// Its entry of SLURM_JOB_CPUS_PER_NODE, where that is set.
     pub cpus: Option<u32>,
+    /// Where it is reached, if not by its name.
+    pub address: Option<String>,
+}
+
+impl SlurmNode {
+    /// The name by which it is reached.
+    fn reached(&self) -> &str {
+        self.address.as_deref().unwrap_or(&self.name)
+    }
 }
 
 impl SlurmJob {
@@ -67,17 +79,22 @@ impl SlurmJob {
                 }
             }
         }
+        aliases::add(&mut job, variables)?;
         Ok(Some(job))
     }
 
-    /// The node that a user means by `name`, which may be longer or shorter by its domain.
+    /// The node that a user means by `name`, which may be longer or shorter by its domain, or its
+    /// address.
     pub fn node(&self, name: &str) -> Option<&SlurmNode> {
-        self.nodes.iter().find(|node| same_host(&node.name, name))
+        let is_it = |node: &&SlurmNode| {
+            same_host(&node.name, name) || node.address.as_deref() == Some(name)
+        };
+        self.nodes.iter().find(is_it)
     }
 
     /// All of it, as a user would have written it.
     pub fn hosts(&self) -> impl Iterator<Item = (Host, u32)> + '_ {
-        let host = |node: &SlurmNode| (Host::new(node.name.clone()), node.tasks);
+        let host = |node: &SlurmNode| (Host::new(node.reached()), node.tasks);
         self.nodes.iter().map(host)
     }
 
@@ -116,7 +133,12 @@ impl SlurmJob {
                     node.tasks = node.tasks.saturating_add(tasks);
                     node.cpus = node.cpus.zip(cpus).map(|(one, other)| one + other);
                 }
-                None => self.nodes.push(SlurmNode { name, tasks, cpus }),
+                None => self.nodes.push(SlurmNode {
+                    name,
+                    tasks,
+                    cpus,
+                    address: None,
+                }),
             }
         }
         Ok(())

@@ -251,12 +251,15 @@ fn login_hint(host: &str, user: &str, offered: &str) -> String {
 fn program_hint(host: &str, said: &[String]) -> String {
     let spoke = |words: &str| said.iter().any(|line| line.contains(words));
     let ssh = format!("ssh {}", by_hand(host));
-    if spoke("REMOTE HOST IDENTIFICATION HAS CHANGED") {
+    // Of many lines only the last are kept.
+    if spoke("REMOTE HOST IDENTIFICATION HAS CHANGED")
+        || spoke("has changed and you have requested")
+    {
         "only if you know why it changed, run the `ssh-keygen -R` that ssh shows above".into()
     } else if spoke("Host key verification failed") {
         format!(
             "log in once by hand (`{ssh}`) and compare the fingerprints, of jump hosts too; or let \
-             rlaunch add unknown hosts (but no jump hosts): --ssh-accept-new"
+             rlaunch add unknown hosts: --ssh-accept-new"
         )
     } else if spoke("Permission denied") {
         format!("does `{ssh} -o BatchMode=yes true` work? Passwords are not asked for")

@@ -26,6 +26,7 @@ mod executable;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod garbage;
+mod held_file;
 mod local;
 mod passphrase;
 mod pattern;

@@ -20,6 +20,7 @@ use tokio::sync::oneshot;
 use crate::bootstrap::Raw;
 use crate::diagnostics;
 use crate::error::{ReachCause, ReachError};
+use crate::held_file::HeldFile;
 use crate::passphrase::Passphrase;
 use crate::passphrase::askpass::Askpass;
 use crate::settings::target_arguments;
@@ -70,11 +71,21 @@ pub(crate) fn open(
         .to_string_lossy()
         .into_owned();
     let is_ssh = name == "ssh";
-    words.extend(arguments(target, options, is_ssh));
-    words.push(command.to_owned());
     let local = |error: io::Error| ReachError::new(target, ReachCause::Local(error.to_string()));
     let askpass = is_ssh.then(|| Askpass::new(opened)).transpose();
     let askpass = askpass.map_err(local)?;
+    let config = accepting(options).filter(|_| is_ssh);
+    let config = config.map(|text| HeldFile::new("rlaunch ssh_config", &text));
+    let config = config.transpose().map_err(local)?;
+    let with_config = RemoteOptions {
+        ssh_config: config
+            .as_ref()
+            .map(HeldFile::path)
+            .or_else(|| options.ssh_config.clone()),
+        ..options.clone()
+    };
+    words.extend(arguments(target, &with_config, is_ssh));
+    words.push(command.to_owned());
     let mut child = start(&program, &words, askpass.as_ref()).map_err(|error| {
         let cause = ReachCause::ProgramMissing {
             program,
@@ -87,7 +98,7 @@ pub(crate) fn open(
     let stderr = child.stderr.take().expect("stderr was asked to be piped");
     let (give_up, given_up) = oneshot::channel();
     let (ending, ended) = oneshot::channel();
-    tokio::spawn(watch(child, askpass, given_up, ending));
+    tokio::spawn(watch(child, (askpass, config), given_up, ending));
     Ok(Raw {
         io: Box::new(ProgramStream {
             stdin: Some(stdin),
@@ -132,6 +143,27 @@ fn start(program: &str, arguments: &[String], askpass: Option<&Askpass>) -> io::
     command.spawn()
 }
 
+/// For `--ssh-accept-new` a configuration in front of the user's. The ssh that ssh starts for a jump
+/// host gets nothing of its command line but the configuration's path; so it accepts new keys too.
+fn accepting(options: &RemoteOptions) -> Option<String> {
+    if !options.accept_new {
+        return None;
+    }
+    let files = match &options.ssh_config {
+        Some(file) => vec![file.to_str()?.to_owned()],
+        None => vec!["~/.ssh/config".to_owned(), "/etc/ssh/ssh_config".to_owned()],
+    };
+    // What can't stand in quotes stays as it was, with jump hosts that have to be known.
+    if files.iter().any(|file| file.contains(['"', '\n'])) {
+        return None;
+    }
+    let mut text = "StrictHostKeyChecking accept-new\n".to_owned();
+    for file in files {
+        text.push_str(&format!("Include \"{file}\"\n"));
+    }
+    Some(text)
+}
+
 /// rsh's words, and for ssh those that make it fit for a machine.
 fn arguments(target: &HostTarget, options: &RemoteOptions, is_ssh: bool) -> Vec<String> {
     let mut arguments = Vec::new();
@@ -169,10 +201,10 @@ fn arguments(target: &HostTarget, options: &RemoteOptions, is_ssh: bool) -> Vec<
 }
 
 /// Reaps the child; kills it once the stream is dropped.
-/// The answers are there as long as somebody may ask.
+/// What it reads of ours is there as long as it may.
 async fn watch(
     mut child: Child,
-    askpass: Option<Askpass>,
+    held: (Option<Askpass>, Option<HeldFile>),
     given_up: oneshot::Receiver<()>,
     ending: oneshot::Sender<String>,
 ) {
@@ -183,7 +215,7 @@ async fn watch(
             child.wait().await
         }
     };
-    drop(askpass);
+    drop(held);
     let text = status.map_or_else(|error| error.to_string(), |status| status.to_string());
     let _ = ending.send(text);
 }

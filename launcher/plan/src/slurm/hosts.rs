@@ -65,11 +65,12 @@ impl SlurmJob {
         Ok(())
     }
 
-    /// As the user wrote it, but `localhost` by the name that the other hosts know.
+    /// As the user wrote it, but `localhost` by the name that the other hosts know, and by its address a
+    /// node that has one.
     fn named(&self, written: &Host, node: &SlurmNode) -> Host {
         let mut host = written.clone();
-        if self.node(&host.name).is_none() {
-            host.name.clone_from(&node.name);
+        if node.address.is_some() || self.node(&host.name).is_none() {
+            node.reached().clone_into(&mut host.name);
         }
         host
     }

@@ -224,6 +224,7 @@ fn each_rank_gets_a_tasks_variables() {
                 name: name.into(),
                 tasks: 2,
                 cpus: Some(4),
+                address: None,
             })
             .into(),
     };
@@ -322,4 +323,62 @@ fn a_hostfile_within_the_allocation_has_the_last_word_on_slots() {
         .map(|(name, slots)| (name.to_owned(), Some(slots)));
     assert_eq!(slots(&fitted), expected);
     assert!(fit("node1\nlocalhost\n").is_err());
+}
+
+/// Nodes of a cloud have names that may not resolve.
+#[test]
+fn aliases_tell_where_nodes_are_reached() {
+    let job = |aliases: &'static str| {
+        let variables = [
+            ("SLURM_JOB_ID", "7"),
+            ("SLURM_JOB_NODELIST", "node[1-3]"),
+            ("SLURM_TASKS_PER_NODE", "2(x3)"),
+            ("SLURM_NODE_ALIASES", aliases),
+        ];
+        read(&variables)
+            .map(Option::unwrap)
+            .map_err(|error| error.to_string())
+    };
+    let names = |allocation: &Allocation| {
+        let hosts = allocation.hosts.iter().map(|it| it.host.to_string());
+        hosts.collect::<Vec<_>>().join(" ")
+    };
+    for (aliases, expected) in [
+        (
+            "node1:10.0.0.7:foo,node3:[fd00::8]:bar",
+            "10.0.0.7 node2 fd00::8",
+        ),
+        (
+            "node2:[10.0.0.8]:x,other:10.0.0.9:y,",
+            "node1 10.0.0.8 node3",
+        ),
+        ("(null)", "node1 node2 node3"),
+        ("node1:node1:node1", "node1 node2 node3"),
+    ] {
+        let found = job(aliases).unwrap();
+        assert_eq!(
+            names(&found.allocation()).replace(['[', ']'], ""),
+            expected,
+            "{aliases}"
+        );
+    }
+    let found = job("node1:10.0.0.7:foo").unwrap();
+    let list = parse_host_list("me@node1,10.0.0.7,node2").unwrap();
+    let chosen = found.select(&list, false, |_| false).unwrap();
+    assert_eq!(names(&chosen), "me@10.0.0.7 10.0.0.7 node2");
+    assert_eq!(found.node("10.0.0.7").unwrap().name, "node1");
+    for wrong in [
+        "node1",
+        "node1:10.0.0.7",
+        "node1::foo",
+        "node1:fd00::8:foo",
+        "node1:[fd00::8:foo",
+        ":a:b",
+    ] {
+        let error = job(wrong).unwrap_err();
+        assert!(
+            error.contains("is not name:address:hostname"),
+            "{wrong}: {error}"
+        );
+    }
 }

@@ -7,14 +7,11 @@
 //! and refuses. ssh and the ssh that it starts for a jump host all ask it.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{self, Write};
-use std::os::fd::AsRawFd;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use nix::sys::memfd::{MFdFlags, memfd_create};
-
 use super::Passphrase;
+use crate::held_file::HeldFile;
 
 /// In front of a question that was not answered.
 pub(crate) const UNANSWERED: &str = "ssh asks: ";
@@ -24,22 +21,16 @@ const PATH_SHOWN_BYTES: usize = 100;
 
 /// The script, while it lives.
 #[derive(Debug)]
-pub(crate) struct Askpass {
-    file: File,
-}
+pub(crate) struct Askpass(HeldFile);
 
 impl Askpass {
     pub(crate) fn new(opened: &HashMap<PathBuf, Passphrase>) -> io::Result<Self> {
-        let descriptor = memfd_create("rlaunch askpass", MFdFlags::MFD_CLOEXEC)?;
-        let mut file = File::from(descriptor);
-        file.write_all(script(opened).as_bytes())?;
-        Ok(Self { file })
+        HeldFile::new("rlaunch askpass", &script(opened)).map(Self)
     }
 
-    /// Where other processes of this user find it.
+    /// Where ssh finds it.
     pub(crate) fn path(&self) -> PathBuf {
-        let descriptor = self.file.as_raw_fd();
-        PathBuf::from(format!("/proc/{}/fd/{descriptor}", std::process::id()))
+        self.0.path()
     }
 }
 

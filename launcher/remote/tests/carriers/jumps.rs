@@ -61,6 +61,35 @@ async fn an_encrypted_key_is_asked_for_once_for_all_hops() {
     assert_eq!(asked.lock().unwrap().len(), 1);
 }
 
+/// As for the target itself; a key that has changed is refused on the way, too.
+#[tokio::test]
+async fn new_keys_of_jump_hosts_are_accepted_if_asked_for() {
+    let sshd = sshd!("");
+    let known = sshd.path("known_of_gates");
+    let settings = format!("Host gate1 gate2\nUserKnownHostsFile {}\n", known.display());
+    behind(&sshd, "gate1,gate2", &settings);
+    let options = RemoteOptions {
+        accept_new: true,
+        ..sshd.options()
+    };
+    says(
+        &target(&sshd.options()).await.unwrap_err(),
+        &["--ssh-accept-new"],
+    );
+    converse(target(&options).await.unwrap(), 1000).await;
+    let learnt = fs::read_to_string(&known).unwrap();
+    let line = learnt.lines().next().unwrap();
+    // Another key of the same kind under the same name.
+    sshd.keygen("other", &["-t", "ed25519", "-N", ""]);
+    let other = fs::read_to_string(sshd.path("other.pub")).unwrap();
+    let (name, _) = line.split_once(' ').unwrap();
+    fs::write(&known, format!("{name} {other}")).unwrap();
+    says(
+        &target(&options).await.unwrap_err(),
+        &["has changed", "hint: only if you know why"],
+    );
+}
+
 #[tokio::test]
 async fn what_fails_on_the_way_is_told_at_once_with_what_to_do() {
     let sshd = sshd!("");
