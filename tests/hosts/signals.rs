@@ -128,6 +128,7 @@ fn terminals_have_the_size_of_ours() {
     command.stdin(ours.try_clone().unwrap());
     let mut job = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(job.stdout.take().unwrap()).lines();
+    // Should this fail, the hosts go down, and all that runs on them.
     assert_eq!(lines.next().unwrap().unwrap(), "50 132");
     resize("40", "100");
     let helper = job.id();

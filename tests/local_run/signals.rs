@@ -75,6 +75,14 @@ impl Job {
     }
 }
 
+impl Drop for Job {
+    /// Of a test that failed, too; the ranks end with their launcher.
+    fn drop(&mut self) {
+        self.launcher.kill().ok();
+        self.launcher.wait().ok();
+    }
+}
+
 /// The tests themselves may run where some signals are ignored, which the launcher would heed.
 pub(super) fn heeding(command: &mut Command) -> &mut Command {
     let heed = || {

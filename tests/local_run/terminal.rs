@@ -8,7 +8,9 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use nix::pty::openpty;
+use nix::sys::signal::{Signal, kill};
 use nix::sys::termios::{OutputFlags, SetArg, tcgetattr, tcsetattr};
+use nix::unistd::Pid;
 
 use super::{finish, rlaunch};
 
@@ -41,10 +43,25 @@ fn shown(terminal: File, text: &'static str) -> String {
         .expect("the terminal shows nothing")
 }
 
-fn end(mut child: Child) {
-    let pid = nix::unistd::Pid::from_raw(child.id().cast_signed());
-    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
-    child.wait().unwrap();
+/// A launcher that ends with the test, also when that fails.
+struct Launcher(Child);
+
+impl Launcher {
+    fn start(command: &mut Command) -> Self {
+        Self(command.spawn().unwrap())
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.0.id().cast_signed()), signal).unwrap();
+    }
+}
+
+impl Drop for Launcher {
+    fn drop(&mut self) {
+        // KILL of the launcher ends its ranks too. It may have ended by itself.
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
 }
 
 /// A terminal never says that it ends: the job ends with its ranks.
@@ -82,7 +99,8 @@ fn progress_bars_are_live_on_a_terminal() {
     let (ours, theirs) = terminal();
     let script = "[ $RANK = 0 ] || sleep 0.7; printf '\\r10%%' >&2; sleep 1.4; printf '\\r20%%' >&2; \
                   sleep 1000";
-    let child = rlaunch()
+    let mut command = rlaunch();
+    command
         .args([
             "-np",
             "2",
@@ -94,15 +112,13 @@ fn progress_bars_are_live_on_a_terminal() {
             script,
         ])
         .stdout(theirs.try_clone().unwrap())
-        .stderr(theirs)
-        .spawn()
-        .unwrap();
+        .stderr(theirs);
+    let _launcher = Launcher::start(&mut command);
     let text = shown(ours, "[1]<stderr>+ 20%");
     assert_eq!(
         text,
         "\r[0]<stderr>: 10%\n\r[1]<stderr>: 10%\n\r[0]<stderr>+ 20%\n\r[1]<stderr>+ 20%"
     );
-    end(child);
 }
 
 /// Python's own progress bars and prompts: alone on a terminal a rank's bytes are what it wrote.
@@ -111,14 +127,13 @@ fn one_rank_alone_writes_as_without_a_launcher() {
     let (ours, theirs) = terminal();
     let script =
         "printf 'name? '; sleep 0.6; printf 'x\\n' >&2; printf 'half'; sleep 0.6; echo ' done'";
-    let child = rlaunch()
+    let mut command = rlaunch();
+    command
         .args(["-np", "1", "--", "sh", "-c", script])
         .stdout(theirs.try_clone().unwrap())
-        .stderr(theirs)
-        .spawn()
-        .unwrap();
+        .stderr(theirs);
+    let _launcher = Launcher::start(&mut command);
     assert_eq!(shown(ours, "done\n"), "name? x\nhalf done\n");
-    end(child);
 }
 
 /// In the background of a terminal that it may not read, the job runs; it reads once it is in
@@ -174,15 +189,14 @@ fn terminals_of_ranks_have_the_size_of_ours() {
     resize(&theirs, "50", "132");
     let script = "show() { echo $1 rank $RANK $(stty size </dev/tty); }; \
                   trap 'show then; exit 0' WINCH; show first; while :; do sleep 0.02; done";
-    let mut child = rlaunch()
+    let mut command = rlaunch();
+    command
         .args(["-np", "2", "--oversubscribe", "--pty", "--tag-output"])
         .args(["sh", "-c", script])
         .stdin(theirs.try_clone().unwrap())
         .stdout(theirs.try_clone().unwrap())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let pid = nix::unistd::Pid::from_raw(child.id().cast_signed());
+        .stderr(Stdio::null());
+    let mut launcher = Launcher::start(&mut command);
     let (sender, receiver) = mpsc::channel();
     let mut lines = BufReader::new(ours).lines();
     std::thread::spawn(move || {
@@ -200,9 +214,9 @@ fn terminals_of_ranks_have_the_size_of_ours() {
     };
     assert_eq!(next_two(), wanted("first", "50 132"));
     resize(&theirs, "40", "100");
-    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGWINCH).unwrap();
+    launcher.signal(Signal::SIGWINCH);
     assert_eq!(next_two(), wanted("then", "40 100"));
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(launcher.0.wait().unwrap().code(), Some(0));
 }
 
 /// Where there is no terminal, the size is one that every program can draw in.
