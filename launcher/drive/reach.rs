@@ -118,14 +118,15 @@ pub(super) async fn reach(
 pub(super) fn prepare(settings: &Settings) -> std::io::Result<()> {
     let hosts = settings.allocation.hosts.iter();
     let mut targets = hosts.map(|it| target(&it.host));
-    if settings.dry_run || !targets.any(|it| settings.remote.is_local(&it)) {
-        return Ok(());
+    let agents = &settings.remote.local_agents;
+    if !settings.dry_run && targets.any(|it| settings.remote.is_local(&it)) {
+        let rlaunch_agent::Forked { stream, stderr } = rlaunch_agent::fork(LOCAL_BUILD)?;
+        agents.add(LocalAgent { stream, stderr });
     }
-    let rlaunch_agent::Forked { stream, stderr } = rlaunch_agent::fork(LOCAL_BUILD)?;
-    settings
-        .remote
-        .local_agents
-        .add(LocalAgent { stream, stderr });
+    // That one has the limit as it was.
+    if let Some(open_files) = rlaunch_agent::limits::raise_open_files() {
+        agents.have_open_files(open_files);
+    }
     Ok(())
 }
 

@@ -52,6 +52,15 @@ fn every_number_of_hosts_starts_and_missing_ones_are_named() {
         println!("{count} hosts: {took:?}");
     }
 
+    // Fewer open files than hosts: the launcher may have more, and takes them.
+    let script = "ulimit -Sn 128 && exec rlaunch --hostfile hosts true";
+    assert!(
+        cluster
+            .shell("head", &format!("cd /job && {script}"))
+            .unwrap()
+            .success()
+    );
+
     for host in ["node7", "node128"] {
         cluster.black_hole(host).unwrap();
     }

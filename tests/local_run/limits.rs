@@ -181,3 +181,14 @@ fn closed_standard_streams() {
         }
     }
 }
+
+/// The launcher takes more open files than it was given, for many hosts; its ranks, also those of a later
+/// attempt, have what it was given.
+#[test]
+fn ranks_have_the_limit_of_open_files_that_we_were_given() {
+    let script = "ulimit -Sn; exit $((1 - TORCHELASTIC_RESTART_COUNT))";
+    let words = ["-np", "1", "--max-restarts", "1", "sh", "-c", script];
+    let run = limited("-Sn 100", &words);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert_eq!(run.stdout, "100\n100\n", "{}", run.stderr);
+}

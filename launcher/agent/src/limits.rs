@@ -5,7 +5,7 @@
 //! ignored, it is an error of that write, as of a full disk. Ranks have the default again.
 
 use nix::libc;
-use nix::sys::resource::{Resource, getrlimit};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::sys;
 
@@ -13,6 +13,8 @@ use crate::sys;
 const STACK_MIN_BYTES: u64 = 256 << 10;
 /// What a job of one rank on this machine takes.
 const OPEN_FILES_MIN: u64 = 32;
+/// For thousands of hosts. Some programs close every number below the limit one by one.
+const OPEN_FILES_ENOUGH: u64 = 1 << 16;
 
 /// For the launcher and for an agent, first of all. The error is for people; it names the limit.
 pub fn begin() -> Result<(), String> {
@@ -34,6 +36,15 @@ pub fn begin() -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+/// The launcher's, for its connections to many hosts: as far as it is allowed, within reason. Gives what it
+/// was, which ranks of this machine are to have; none: it is as it was.
+pub fn raise_open_files() -> Option<u64> {
+    let (soft, hard) = limit(Resource::RLIMIT_NOFILE);
+    let wanted = hard.min(OPEN_FILES_ENOUGH);
+    let raises = soft < wanted && setrlimit(Resource::RLIMIT_NOFILE, wanted, hard).is_ok();
+    raises.then_some(soft)
 }
 
 /// Soft and hard; unlimited where that is unknown.

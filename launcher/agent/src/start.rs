@@ -35,8 +35,8 @@ const IDLE_MAX: Duration = Duration::from_secs(600);
 ///
 /// Must be called while the process has one thread: it forks.
 pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
-    let build = match parse(args) {
-        Ok(build) => build,
+    let words = match parse(args) {
+        Ok(words) => words,
         Err(error) => {
             sys::say(format_args!(
                 "rlaunch agent: {error}\nhint: rlaunch starts it on each host; it is no command for people"
@@ -44,7 +44,7 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match run(&build) {
+    match run(&words) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let hint = limits::hint(error.raw_os_error()).unwrap_or_default();
@@ -55,25 +55,36 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn parse(mut args: impl Iterator<Item = OsString>) -> Result<String, String> {
-    let mut build = String::new();
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Words {
+    build: String,
+    /// What ranks are to have as their soft limit of open files, where the launcher has raised its own.
+    open_files: Option<u64>,
+}
+
+fn parse(mut args: impl Iterator<Item = OsString>) -> Result<Words, String> {
+    let mut words = Words::default();
     while let Some(word) = args.next() {
         if word == "--build" {
             let id = args.next().ok_or("--build needs an id")?;
-            build = id
+            words.build = id
                 .into_string()
                 .map_err(|id| format!("--build {id:?}: not text"))?;
+        } else if word == "--open-files" {
+            let number = args.next().and_then(|number| number.to_str()?.parse().ok());
+            words.open_files = Some(number.ok_or("--open-files needs a number")?);
         } else {
             return Err(format!("unknown word {word:?}"));
         }
     }
-    if build.contains(char::is_whitespace) {
-        return Err(format!("--build {build:?}: holds a blank"));
+    if words.build.contains(char::is_whitespace) {
+        return Err(format!("--build {:?}: holds a blank", words.build));
     }
-    Ok(build)
+    Ok(words)
 }
 
-fn run(build: &str) -> io::Result<()> {
+fn run(words: &Words) -> io::Result<()> {
+    let build = words.build.as_str();
     let stream = Stream::take_standard()?;
     if let Err(error) = cache::check_own_place(build) {
         return stream.write_all(format!("\n{REFUSAL} folder {error}\n").as_bytes());
@@ -81,7 +92,10 @@ fn run(build: &str) -> io::Result<()> {
     // ^C and ^Z at the launcher's terminal are for the launcher to pass on.
     let inherited = Inherited {
         hangup_ignored: sys::is_ignored(libc::SIGHUP),
-        descriptor_limit: raise_descriptor_limit()?,
+        descriptor_limit: {
+            let (soft, hard) = raise_descriptor_limit()?;
+            (words.open_files.unwrap_or(soft), hard)
+        },
     };
     nix::unistd::setsid().ok();
     for signal in [
@@ -210,17 +224,26 @@ fn socket_stream(socket: OwnedFd) -> io::Result<UnixStream> {
 mod tests {
     use super::*;
 
-    fn words(words: &[&str]) -> Result<String, String> {
+    fn words(words: &[&str]) -> Result<Words, String> {
         parse(words.iter().map(OsString::from))
     }
 
     #[test]
-    fn the_build_is_the_only_word() {
-        assert_eq!(
-            words(&["--build", "0.1.0-ab12"]),
-            Ok("0.1.0-ab12".to_owned())
+    fn words_are_few() {
+        let expected = |build: &str, open_files| {
+            let build = build.to_owned();
+            Ok(Words { build, open_files })
+        };
+        let given = words(&["--build", "0.1.0-ab12"]);
+        assert_eq!(given, expected("0.1.0-ab12", None));
+        let given = words(&["--build", "x", "--open-files", "1024"]);
+        assert_eq!(given, expected("x", Some(1024)));
+        assert_eq!(words(&[]), expected("", None));
+        assert!(
+            words(&["--open-files", "x"])
+                .unwrap_err()
+                .contains("number")
         );
-        assert_eq!(words(&[]), Ok(String::new()));
         assert!(words(&["--build"]).unwrap_err().contains("needs an id"));
         assert!(words(&["--bulid", "x"]).unwrap_err().contains("--bulid"));
         assert!(words(&["--build", "a b"]).unwrap_err().contains("blank"));

@@ -14,7 +14,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::pin::Pin;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -51,7 +51,7 @@ pub(crate) async fn connect(
     let failed = |error: io::Error| ReachError::new(target, ReachCause::Local(error.to_string()));
     let raw = match options.local_agents.take() {
         Some(forked) => adopt(forked),
-        None => start(),
+        None => start(&options.local_agents),
     };
     let raw = raw.map_err(failed)?;
     let greeted = bootstrap::greet(target, raw, LOCAL_BUILD, options.greeting_timeout).await;
@@ -66,7 +66,10 @@ pub(crate) async fn connect(
 
 /// Agents of this machine that are there already.
 #[derive(Debug, Clone, Default)]
-pub struct LocalAgents(Arc<Mutex<Vec<LocalAgent>>>);
+pub struct LocalAgents {
+    ready: Arc<Mutex<Vec<LocalAgent>>>,
+    open_files: Arc<OnceLock<u64>>,
+}
 
 /// One that was forked: its end of the stream gives it the build [`LOCAL_BUILD`].
 #[derive(Debug)]
@@ -80,12 +83,17 @@ impl LocalAgents {
         self.lock().push(agent);
     }
 
+    /// The soft limit of open files for those that are started later: this process has raised its own.
+    pub fn have_open_files(&self, soft: u64) {
+        self.open_files.set(soft).ok();
+    }
+
     fn take(&self) -> Option<LocalAgent> {
         self.lock().pop()
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<LocalAgent>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -95,12 +103,16 @@ fn adopt(agent: LocalAgent) -> io::Result<Raw> {
     Ok(raw(UnixStream::from_std(agent.stream)?, stderr))
 }
 
-fn start() -> io::Result<Raw> {
+fn start(agents: &LocalAgents) -> io::Result<Raw> {
     let (here, there) = StdUnixStream::pair()?;
     here.set_nonblocking(true)?;
     let there_too = there.try_clone()?;
-    let mut child = Command::new("/proc/self/exe")
-        .args(["agent", "--build", LOCAL_BUILD])
+    let mut command = Command::new("/proc/self/exe");
+    command.args(["agent", "--build", LOCAL_BUILD]);
+    if let Some(soft) = agents.open_files.get() {
+        command.args(["--open-files", &soft.to_string()]);
+    }
+    let mut child = command
         .stdin(Stdio::from(OwnedFd::from(there)))
         .stdout(Stdio::from(OwnedFd::from(there_too)))
         .stderr(Stdio::piped())
