@@ -153,7 +153,9 @@ impl Driver<'_> {
                             verdict.exit_code = exit_code::LAUNCHER;
                         }
                     }
-                    Some(_) => {}
+                    // What is written last may be what can't be.
+                    Some(Printed::Full(text) | Printed::Failed(text)) => say(&text),
+                    Some(Printed::Bytes { .. } | Printed::Closed(_)) => {}
                 },
                 signal = signals.next_end() => {
                     return Ended { verdict, signal: Some(signal) };
