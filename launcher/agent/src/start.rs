@@ -90,13 +90,7 @@ fn run(words: &Words) -> io::Result<()> {
         return stream.write_all(format!("\n{REFUSAL} folder {error}\n").as_bytes());
     }
     // ^C and ^Z at the launcher's terminal are for the launcher to pass on.
-    let inherited = Inherited {
-        hangup_ignored: sys::is_ignored(libc::SIGHUP),
-        descriptor_limit: {
-            let (soft, hard) = raise_descriptor_limit()?;
-            (words.open_files.unwrap_or(soft), hard)
-        },
-    };
+    let spared = Some(libc::SIGHUP).filter(|signal| sys::is_ignored(*signal));
     nix::unistd::setsid().ok();
     for signal in [
         libc::SIGINT,
@@ -108,6 +102,14 @@ fn run(words: &Words) -> io::Result<()> {
     ] {
         sys::ignore(signal);
     }
+    let is_to_end = |signal: &libc::c_int| sys::is_changed(*signal) && Some(*signal) != spared;
+    let inherited = Inherited {
+        changed_signals: (1..=libc::SIGRTMAX()).filter(is_to_end).collect(),
+        descriptor_limit: {
+            let (soft, hard) = raise_descriptor_limit()?;
+            (words.open_files.unwrap_or(soft), hard)
+        },
+    };
     // Should the keeper be killed, what hung below it moves up to here.
     prctl::set_child_subreaper(true)?;
     prctl::set_name(c"rlaunch-agent")?;

@@ -72,12 +72,22 @@ pub(crate) fn open_descriptors() -> Vec<RawFd> {
 
 /// Is this signal ignored? Asked at the start, of what nohup or the shell left.
 pub(crate) fn is_ignored(signal: libc::c_int) -> bool {
+    disposition(signal) == Some(libc::SIG_IGN)
+}
+
+/// Is it ignored or handled in this process?
+pub(crate) fn is_changed(signal: libc::c_int) -> bool {
+    disposition(signal).is_some_and(|found| found != libc::SIG_DFL)
+}
+
+/// None: no such signal, or one that the C library keeps for itself.
+fn disposition(signal: libc::c_int) -> Option<libc::sighandler_t> {
     let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: a null new action only reads; `action` is large enough for the answer.
     let done = unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) };
     // SAFETY: zeroed is a valid value of this plain struct, and the call filled it if it worked.
     let action = unsafe { action.assume_init() };
-    done == 0 && action.sa_sigaction == libc::SIG_IGN
+    (done == 0).then_some(action.sa_sigaction)
 }
 
 /// Ignores a signal in this process.

@@ -25,6 +25,8 @@ use crate::clock::now_us;
 
 /// As much as a pipe holds.
 const READ_BYTES: usize = 64 * 1024;
+/// Until a read fills it: hundreds of ranks print little.
+const FIRST_READ_BYTES: usize = 2 * 1024;
 
 pub(crate) enum Command {
     /// The launcher knows that the rank runs; what it prints comes after that.
@@ -72,7 +74,7 @@ impl Capture {
         mut commands: mpsc::UnboundedReceiver<Command>,
         outgoing: Outgoing,
     ) {
-        let mut buffer = vec![0; READ_BYTES];
+        let mut buffer = vec![0; FIRST_READ_BYTES];
         let mut has_read = false;
         loop {
             self.send_within_credit(&outgoing).await;
@@ -97,7 +99,12 @@ impl Capture {
                 },
                 read = read(self.pipe.as_ref(), &mut buffer), if reads => match read {
                     Ok(0) | Err(_) => self.end(),
-                    Ok(count) => self.take(&buffer[..count]),
+                    Ok(count) => {
+                        self.take(&buffer[..count]);
+                        if count == buffer.len() {
+                            buffer.resize(READ_BYTES, 0);
+                        }
+                    }
                 },
                 () = until(self.lines.flush_at()), if reads => {
                     let chunk = self.lines.flush();

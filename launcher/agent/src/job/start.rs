@@ -55,14 +55,17 @@ pub(crate) struct Starter<'a> {
     pub(crate) tasks: &'a mut JoinSet<()>,
     /// For output that waits.
     pub(crate) room: Room,
+    pub(crate) shares_session: bool,
 }
 
 /// Ranks beyond these share cores. The scheduler gives each session its due (autogroups), and a rank
 /// that yields its core to a neighbour of another session may get it back at once: those that share
 /// cores share a session, where each yield is a turn of another. Ranks that don't keep one each, so that
 /// each has its due beside programs of other sessions.
-fn usable_cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+pub(crate) fn share_session(launch: &Launch) -> bool {
+    // It reads files; one rank never has to share.
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    launch.ranks.len() > 1 && launch.ranks.len() > cores()
 }
 
 impl Starter<'_> {
@@ -202,7 +205,7 @@ impl Starter<'_> {
             terminal: self.launch.pty,
             cpus: spec.cpus.clone(),
             reports_cpus: self.launch.report_bindings,
-            shares_session: self.launch.ranks.len() > usable_cores(),
+            shares_session: self.shares_session,
         })
     }
 }

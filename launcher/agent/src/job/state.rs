@@ -98,6 +98,7 @@ impl Job {
             outgoing: &outgoing,
             tasks: &mut captures,
             room: Room::new(2 * launch.ranks.len()),
+            shares_session: start::share_session(&launch),
         };
         let ios: BTreeMap<u32, RankIo> = starter.start_all().await.into_iter().collect();
         let running = ios.keys().map(|rank| (*rank, None)).collect();

@@ -13,7 +13,9 @@
 
 mod ending;
 pub(crate) mod messages;
+mod quick;
 mod ranks;
+mod raw;
 mod run;
 mod spawn;
 mod suspend;
@@ -36,9 +38,11 @@ pub(crate) struct KeeperEnd {
 }
 
 /// What the agent found at its own start and changed for itself, for the ranks to have again.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Inherited {
-    pub(crate) hangup_ignored: bool,
+    /// Signals that are ignored or handled here and not to be in ranks: all, but HUP where it was ignored
+    /// before (nohup).
+    pub(crate) changed_signals: Vec<libc::c_int>,
     /// Soft and hard limit of open descriptors.
     pub(crate) descriptor_limit: (u64, u64),
 }

@@ -7,6 +7,7 @@ use nix::libc;
 
 use super::Inherited;
 use super::messages::{Event, Exited, Failed, Plan, Started, Stopped};
+use super::quick::Quick;
 use super::spawn::{self, Child, Failure, Step};
 use super::unrunnable::Need;
 use crate::clock::now_us;
@@ -19,6 +20,9 @@ pub(super) struct Rank {
     pub(super) pid: i32,
     /// Until exec has worked or failed.
     outcome: Option<OwnedFd>,
+    /// Not given up before the outcome is known: the process reads it.
+    quick: Option<Quick>,
+    pub(super) shares_session: bool,
     failed: bool,
     pub(super) ended: bool,
     /// Bit n: signal n was sent to it by us.
@@ -36,17 +40,23 @@ impl Rank {
     pub(super) fn start(
         number: u32,
         plan: Plan,
-        standard: &[OwnedFd; 3],
-        inherited: Inherited,
+        standard: [OwnedFd; 3],
+        inherited: &Inherited,
     ) -> Result<Self, Event> {
         // A longer one is no path that the system would take; the message has a bound.
         let clip = |path: &[u8]| path[..path.len().min(PATH_MAX_BYTES)].to_vec();
         let program = clip(plan.argv.first().map(Vec::as_slice).unwrap_or_default());
         match spawn::spawn(&plan, standard, inherited) {
-            Ok(Child { pid, outcome }) => Ok(Self {
+            Ok(Child {
+                pid,
+                outcome,
+                quick,
+            }) => Ok(Self {
                 number,
                 pid,
                 outcome: Some(outcome),
+                quick,
+                shares_session: plan.shares_session && !plan.terminal,
                 failed: false,
                 ended: false,
                 sent: 0,
@@ -72,14 +82,23 @@ impl Rank {
         self.outcome.as_ref().map(AsFd::as_fd)
     }
 
-    /// Reads how exec went; its pipe must be readable or at its end.
+    /// Reads how exec went; its pipe must be readable or at its end. What failed is started once more, with
+    /// another pid, to say why.
     pub(super) fn settle(&mut self) -> Option<Event> {
         let pipe = std::fs::File::from(self.outcome.take()?);
         let mut bytes = Vec::new();
         pipe.take(Failure::BYTES_MAX as u64)
             .read_to_end(&mut bytes)
             .ok();
-        let Some(failure) = Failure::from_bytes(&bytes) else {
+        let prepared = self.quick.take().map(Quick::left);
+        let failure = Failure::from_bytes(&bytes);
+        if let (Some(prepared), Some(_), 0) = (prepared, &failure, self.sent)
+            && let Ok(child) = prepared.fork()
+        {
+            (self.pid, self.outcome, self.ended) = (child.pid, Some(child.outcome), false);
+            return None;
+        }
+        let Some(failure) = failure else {
             let (rank, pid) = (self.number, self.pid);
             return Some(Event::Started(Started {
                 rank,
@@ -153,6 +172,9 @@ impl Rank {
         self.ended = true;
         // It is dead, so the pipe has its last word and does not block.
         let mut events: Vec<Event> = self.settle().into_iter().collect();
+        if !self.ended {
+            return events;
+        }
         if !self.failed {
             let by_us = self.ended_by_us(status);
             let (pid, time_us) = (self.pid, now_us());

@@ -91,7 +91,9 @@ impl Keeper {
     fn turn(&mut self) -> io::Result<()> {
         let (order_waits, settled) = self.wait()?;
         for index in settled {
+            let pid = self.ranks[index].pid;
             let event = self.ranks[index].settle();
+            self.note_pid(index, pid);
             self.tell_all(event);
         }
         self.take_signals()?;
@@ -223,13 +225,10 @@ impl Keeper {
             }));
             return Ok(());
         }
-        let shares_session = plan.shares_session && !plan.terminal;
-        match Rank::start(rank, plan, &standard, self.inherited) {
+        match Rank::start(rank, plan, standard, &self.inherited) {
             Ok(rank) => {
-                if let Some(record) = &self.record {
-                    record.forked(rank.number, rank.pid, shares_session);
-                }
                 self.ranks.push(rank);
+                self.note_pid(self.ranks.len() - 1, 0);
                 self.no_children = false;
             }
             Err(event) => self.tell(event),
@@ -237,19 +236,27 @@ impl Keeper {
         Ok(())
     }
 
+    /// In the record, where it is another one than `before`.
+    fn note_pid(&self, index: usize, before: i32) {
+        let rank = &self.ranks[index];
+        if let Some(record) = self.record.as_ref().filter(|_| rank.pid != before) {
+            record.forked(rank.number, rank.pid, rank.shares_session);
+        }
+    }
+
     pub(super) fn reap_all(&mut self) {
         loop {
             match reap() {
                 Reaped::Changed { pid, status } => {
                     // A number may come again after its process was reaped, so only the living.
-                    let rank = self
-                        .ranks
-                        .iter_mut()
-                        .find(|rank| rank.pid == pid && !rank.ended);
+                    let mut ranks = self.ranks.iter();
+                    let rank = ranks.position(|rank| rank.pid == pid && !rank.ended);
                     let suspended = self.suspension.is_some();
                     let mut events = Vec::new();
-                    if let Some(rank) = rank {
-                        events = rank.changed(status, suspended);
+                    if let Some(index) = rank {
+                        events = self.ranks[index].changed(status, suspended);
+                        self.note_pid(index, pid);
+                        let rank = &self.ranks[index];
                         if let Some(record) = self.record.as_ref().filter(|_| rank.ended) {
                             record.reaped(rank.number);
                         }

@@ -1,5 +1,8 @@
 //! One rank's process: fork and exec, each failure told with its errno and what it concerns.
 //!
+//! Most children are not forked but run on this memory until exec ([`quick`]); forked are those that need a
+//! terminal, and those that tell why one of the others failed.
+//!
 //! The child is a session leader (or, where ranks share cores, the leader of a process group in the
 //! keeper's session, which has no terminal either) with default signals (but an ignored HUP stays ignored, for
 //! nohup), dies with the keeper (PDEATHSIG, which the kernel clears for a setuid program), and
@@ -18,6 +21,7 @@ use nix::unistd::{ForkResult, pipe2};
 
 use super::Inherited;
 use super::messages::Plan;
+use super::quick::{self, Quick};
 use super::unrunnable::{self, Need};
 use crate::sys;
 
@@ -26,6 +30,8 @@ pub(super) struct Child {
     pub(super) pid: i32,
     /// EOF: exec worked. Else [`Failure::from_bytes`].
     pub(super) outcome: OwnedFd,
+    /// What it reads, until there is an outcome; none of a forked one.
+    pub(super) quick: Option<Quick>,
 }
 
 /// Which step of the child failed.
@@ -83,45 +89,39 @@ impl Failure {
     }
 }
 
-/// Forks; `standard` becomes the child's 0, 1 and 2.
+/// `standard` becomes the child's 0, 1 and 2.
 pub(super) fn spawn(
     plan: &Plan,
-    standard: &[OwnedFd; 3],
-    inherited: Inherited,
+    standard: [OwnedFd; 3],
+    inherited: &Inherited,
 ) -> io::Result<Child> {
     let prepared = Prepared::new(plan, standard, inherited)?;
-    let (outcome, report) = pipe2(OFlag::O_CLOEXEC)?;
-    match sys::fork_single_threaded()? {
-        ForkResult::Parent { child } => Ok(Child {
-            pid: child.as_raw(),
-            outcome,
-        }),
-        ForkResult::Child => prepared.run(report.as_raw_fd()),
-    }
+    quick::spawn(prepared).or_else(|prepared| prepared.fork())
 }
 
 /// Everything allocated before the fork, in the form that exec takes.
-struct Prepared {
-    standard: [RawFd; 3],
-    terminal: bool,
-    shares_session: bool,
-    inherited: Inherited,
-    keeper: i32,
+pub(super) struct Prepared {
+    /// None of them is 0, 1 or 2, which the keeper keeps open.
+    pub(super) standard: [OwnedFd; 3],
+    pub(super) terminal: bool,
+    pub(super) shares_session: bool,
+    pub(super) inherited: Inherited,
+    pub(super) keeper: i32,
     /// Bit n of all: CPU n; empty: not bound.
-    cpus: Vec<libc::c_ulong>,
-    directory: CString,
-    candidates: Vec<CString>,
-    argv: Vec<CString>,
-    environment: Vec<CString>,
+    pub(super) cpus: Vec<libc::c_ulong>,
+    pub(super) directory: CString,
+    pub(super) candidates: Vec<CString>,
+    pub(super) argv: Vec<CString>,
+    pub(super) environment: Vec<CString>,
 }
 
 impl Prepared {
-    fn new(plan: &Plan, standard: &[OwnedFd; 3], inherited: Inherited) -> io::Result<Self> {
+    fn new(plan: &Plan, standard: [OwnedFd; 3], inherited: &Inherited) -> io::Result<Self> {
         Ok(Self {
-            standard: standard.each_ref().map(AsRawFd::as_raw_fd),
+            standard,
             terminal: plan.terminal,
             shares_session: plan.shares_session && !plan.terminal,
-            inherited,
+            inherited: inherited.clone(),
             keeper: nix::unistd::getpid().as_raw(),
             cpus: mask(&plan.cpus),
             directory: c_string(&plan.directory)?,
@@ -129,6 +129,18 @@ impl Prepared {
             argv: c_strings(&plan.argv)?,
             environment: c_strings(&plan.environment)?,
         })
+    }
+
+    pub(super) fn fork(&self) -> io::Result<Child> {
+        let (outcome, report) = pipe2(OFlag::O_CLOEXEC)?;
+        match sys::fork_single_threaded()? {
+            ForkResult::Parent { child } => Ok(Child {
+                pid: child.as_raw(),
+                outcome,
+                quick: None,
+            }),
+            ForkResult::Child => self.run(report.as_raw_fd()),
+        }
     }
 
     /// In the child; never returns.
@@ -166,10 +178,10 @@ impl Prepared {
         }
         self.reset_signals();
         self.reset_descriptor_limit();
-        for (to, from) in (0..).zip(self.standard) {
+        for (to, from) in (0..).zip(&self.standard) {
             // SAFETY: both are open descriptors of this child; the keeper keeps 0, 1 and 2 open,
             // so `from` is none of them and no earlier turn overwrote it.
-            Errno::result(unsafe { libc::dup2(from, to) }).map_err(setup)?;
+            Errno::result(unsafe { libc::dup2(from.as_raw_fd(), to) }).map_err(setup)?;
         }
         if self.terminal {
             // SAFETY: TIOCSCTTY takes an integer: do not steal another session's terminal.
@@ -203,14 +215,9 @@ impl Prepared {
     }
 
     fn reset_signals(&self) {
-        for signal in 1..=libc::SIGRTMAX() {
-            if !(signal == libc::SIGHUP && self.inherited.hangup_ignored) {
-                // SAFETY: SIG_DFL runs no code; numbers that the C library keeps are refused.
-                unsafe { libc::signal(signal, libc::SIG_DFL) };
-            }
-        }
-        if self.inherited.hangup_ignored {
-            sys::ignore(libc::SIGHUP);
+        for &signal in &self.inherited.changed_signals {
+            // SAFETY: SIG_DFL runs no code.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
         }
         let mut none = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
         // SAFETY: sigemptyset fills the set that it is given.
@@ -302,7 +309,8 @@ fn mask(cpus: &[u32]) -> Vec<libc::c_ulong> {
     mask
 }
 
-fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
+/// With the null pointer that ends them.
+pub(super) fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
     strings
         .iter()
         .map(|string| string.as_ptr())
