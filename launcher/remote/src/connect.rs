@@ -74,7 +74,10 @@ async fn by_ssh(
     options: &RemoteOptions,
     program_too: bool,
 ) -> Result<Connection, ReachError> {
-    let (settings, source) = settings::query(target, options).await?;
+    // Reading and hashing the executable has a core of its own while ssh is asked.
+    let queried = settings::query(target, options);
+    let (queried, agents) = tokio::join!(queried, load_agents(target, options));
+    let (settings, source) = queried?;
     let program_too = program_too && source == Source::Program;
     if let Some(reason) = &settings.needs_program {
         if program_too {
@@ -85,7 +88,7 @@ async fn by_ssh(
         };
         return Err(ReachError::new(target, cause));
     }
-    let agents = load_agents(target, options).await?;
+    let agents = agents?;
     let limits = Limits::new(options, &settings);
     let mut retry = Retry::new(target, limits);
     loop {
@@ -205,13 +208,10 @@ async fn by_program(
     }
 }
 
-/// Off the runtime's threads: reading, stripping and hashing takes tens of milliseconds, once.
 async fn load_agents(
     target: &HostTarget,
     options: &RemoteOptions,
 ) -> Result<Arc<Agents>, ReachError> {
-    let path = options.agent_path.clone();
-    let loaded = tokio::task::spawn_blocking(move || Agents::load(path.as_deref())).await;
-    let loaded = loaded.unwrap_or_else(|error| Err(ReachCause::Local(error.to_string())));
+    let loaded = Agents::loaded(options.agent_path.as_deref()).await;
     loaded.map_err(|cause| ReachError::new(target, cause))
 }

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use sha2::{Digest, Sha256};
+use tokio::sync::OnceCell;
 
 use crate::error::ReachCause;
 
@@ -41,16 +42,26 @@ pub(crate) struct Agent {
 pub(crate) struct Agents(Vec<Arc<Agent>>);
 
 impl Agents {
-    /// Reads, strips and hashes; once in the life of the process for each `--agent`. Blocking.
-    pub(crate) fn load(agent_path: Option<&Path>) -> Result<Arc<Self>, ReachCause> {
-        static LOADED: Mutex<Option<HashMap<Option<PathBuf>, Arc<Agents>>>> = Mutex::new(None);
-        // Held while loading: the others wait for the one result instead of hashing beside it.
-        let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
-        let loaded = loaded.get_or_insert_default();
-        let key = agent_path.map(Path::to_owned);
-        if let Some(agents) = loaded.get(&key) {
-            return Ok(Arc::clone(agents));
-        }
+    /// Once in the life of the process for each `--agent`: all others wait for the one result.
+    pub(crate) async fn loaded(agent_path: Option<&Path>) -> Result<Arc<Self>, ReachCause> {
+        type Cells = HashMap<Option<PathBuf>, Arc<OnceCell<Arc<Agents>>>>;
+        static LOADED: Mutex<Option<Cells>> = Mutex::new(None);
+        let path = agent_path.map(Path::to_owned);
+        let cell = {
+            let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+            let cells = loaded.get_or_insert_default();
+            Arc::clone(cells.entry(path.clone()).or_default())
+        };
+        // Off the runtime's threads: it takes tens of milliseconds.
+        let load = || async {
+            let loaded = tokio::task::spawn_blocking(move || Self::load(path.as_deref())).await;
+            loaded.unwrap_or_else(|error| Err(ReachCause::Local(error.to_string())))
+        };
+        cell.get_or_try_init(load).await.cloned()
+    }
+
+    /// Reads, strips and hashes. Blocking.
+    fn load(agent_path: Option<&Path>) -> Result<Arc<Self>, ReachCause> {
         let own = Agent::read(Path::new("/proc/self/exe"), own_path());
         let agents = match agent_path {
             None => vec![Arc::new(own?)],
@@ -60,9 +71,7 @@ impl Agents {
                 std::iter::once(given).chain(own).map(Arc::new).collect()
             }
         };
-        let agents = Arc::new(Self(agents));
-        loaded.insert(key, Arc::clone(&agents));
-        Ok(agents)
+        Ok(Arc::new(Self(agents)))
     }
 
     #[cfg(test)]
@@ -258,12 +267,13 @@ mod tests {
         }
     }
 
-    #[test]
-    fn loading_twice_gives_the_same_agents() {
-        let first = Agents::load(None).unwrap();
-        assert!(Arc::ptr_eq(&first, &Agents::load(None).unwrap()));
+    #[tokio::test]
+    async fn loading_twice_gives_the_same_agents() {
+        let first = Agents::loaded(None).await.unwrap();
+        assert!(Arc::ptr_eq(&first, &Agents::loaded(None).await.unwrap()));
         assert!(first.for_machine(std::env::consts::ARCH).is_some());
-        let error = Agents::load(Some(Path::new("/nonexistent"))).err().unwrap();
+        let absent = Agents::loaded(Some(Path::new("/nonexistent"))).await;
+        let error = absent.err().unwrap();
         assert!(error.to_string().contains("/nonexistent"), "{error}");
     }
 }

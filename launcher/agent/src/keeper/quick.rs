@@ -135,8 +135,7 @@ impl Inside {
             return Err(Errno(libc::ESRCH));
         }
         self.reset()?;
-        let mut to = 0;
-        for from in &prepared.standard {
+        for (to, from) in prepared.standard.iter().enumerate() {
             // SAFETY: both are open descriptors of this child, see `Prepared`.
             unsafe {
                 call(
@@ -144,7 +143,6 @@ impl Inside {
                     [from.as_raw_fd().unsigned_abs() as usize, to, 0, 0, 0],
                 )
             }?;
-            to += 1;
         }
         let cpus = prepared.cpus.as_slice();
         if !cpus.is_empty() {

@@ -40,6 +40,8 @@ pub(crate) struct Settings {
     pub(crate) host_key_alias: Option<String>,
     pub(crate) strict: Strict,
     pub(crate) family: Family,
+    /// The key exchanges that it allows; none named: all.
+    pub(crate) key_exchanges: Vec<String>,
     /// Ways to log in that ssh has and libssh2 has not, and that are switched on.
     pub(crate) gssapi: bool,
     pub(crate) host_based: bool,
@@ -159,6 +161,7 @@ impl Settings {
                 Some("inet6") => Family::V6,
                 _ => Family::Any,
             },
+            key_exchanges: key_exchanges(one("kexalgorithms")),
             gssapi: yes("gssapiauthentication"),
             host_based: yes("hostbasedauthentication"),
             needs_program,
@@ -174,6 +177,14 @@ impl Settings {
             user,
         }
     }
+}
+
+/// ssh prints what comes out of `+`, `-` and `^`; where they stand as they are, nothing can be told.
+fn key_exchanges(list: Option<&str>) -> Vec<String> {
+    let list = list.filter(|list| !list.starts_with(['+', '-', '^']));
+    let names = list.into_iter().flat_map(|list| list.split(','));
+    let names = names.map(str::trim).filter(|name| !name.is_empty());
+    names.map(str::to_owned).collect()
 }
 
 /// The first setting that ssh understands and libssh2, or this program, does not.
