@@ -39,6 +39,13 @@ impl Process {
         self.state == 'T'
     }
 
+    /// Has a handler for the signal.
+    pub(crate) fn catches(&self, signal: libc::c_int) -> bool {
+        let mask = status(self.pid, "SigCgt");
+        let mask = mask.and_then(|text| u64::from_str_radix(&text, 16).ok());
+        mask.is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
+    }
+
     /// Sends a signal to this very process; not to one that took its number.
     pub(crate) fn signal(&self, signal: libc::c_int) -> Result<(), Errno> {
         let pidfd = match sys::pidfd_open(self.pid) {
@@ -84,6 +91,14 @@ impl Process {
             _ => "unknown",
         }
     }
+}
+
+/// A field of a process's `status`, while it runs.
+pub(crate) fn status(pid: i32, field: &str) -> Option<String> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let fields = status.lines().filter_map(|line| line.split_once(':'));
+    let mut values = fields.filter_map(|(name, value)| (name == field).then_some(value));
+    Some(values.next()?.trim().to_owned())
 }
 
 /// Every process whose chain of parents leads to `root`, without `root`.

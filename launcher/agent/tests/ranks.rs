@@ -257,20 +257,25 @@ async fn term_reaches_shells_and_their_children_and_stopped_ones() {
     assert_nothing_left(&job.mark);
 }
 
+/// Of a rank's processes, to the nearest one that waits for it, and to no other.
 #[tokio::test]
-async fn a_signal_goes_to_the_whole_session() {
-    let mut agent = Agent::start().await;
-    let script = "trap 'echo got; exit 7' USR1; echo ready; while :; do sleep 0.05; done";
-    let mut job = agent.run(sh(1, script)).await;
-    job.output_with("ready").await;
-    let signal = rlaunch_control::v1::Signal {
-        signal: nix::libc::SIGUSR1,
-    };
-    job.send(ToAgentMessage::Signal(signal)).await;
-    job.output_with("got").await;
-    let exited = job.exited().await;
-    assert_eq!((code(&exited), exited.by_us), (7, false));
-    job.finish().await;
+async fn a_signal_goes_to_whom_it_is_for() {
+    let handles = "sleep 1000 & trap 'kill $! && echo got; exit 7' USR1; echo ready; \
+                   while :; do sleep 0.05; done";
+    let wrapped = format!("sh -c \"{}\"; exit $?", handles.replace('$', "\\$"));
+    for script in [handles, &wrapped] {
+        let mut agent = Agent::start().await;
+        let mut job = agent.run(sh(1, script)).await;
+        job.output_with("ready").await;
+        let signal = rlaunch_control::v1::Signal {
+            signal: nix::libc::SIGUSR1,
+        };
+        job.send(ToAgentMessage::Signal(signal)).await;
+        job.output_with("got").await;
+        let exited = job.exited().await;
+        assert_eq!((code(&exited), exited.by_us), (7, false), "{script}");
+        job.finish().await;
+    }
 }
 
 /// More ranks than cores share a session, each in a group of its own, and a signal reaches all of them.

@@ -119,27 +119,6 @@ impl Keeper {
         self.asked.extend(new);
     }
 
-    pub(super) fn signal_ranks(&mut self, signal: i32) {
-        if !(1..=64).contains(&signal) {
-            return;
-        }
-        // Not noted: a rank that ends by it ends for want of a handler, not by our will.
-        let sessions: Vec<i32> = self
-            .ranks
-            .iter()
-            .filter(|rank| !rank.ended)
-            .map(|rank| rank.pid)
-            .chain([self.own_pid])
-            .collect();
-        let processes = descendants(self.own_pid);
-        send_all(
-            processes
-                .iter()
-                .filter(|process| sessions.contains(&process.session)),
-            signal,
-        );
-    }
-
     fn kill(&mut self, now: Instant) {
         self.suspension = None;
         self.kill_round();

@@ -12,6 +12,7 @@
 //! ```
 
 mod ending;
+mod forward;
 pub(crate) mod messages;
 mod quick;
 mod ranks;

@@ -11,6 +11,7 @@ use super::quick::Quick;
 use super::spawn::{self, Child, Failure, Step};
 use super::unrunnable::Need;
 use crate::clock::now_us;
+use crate::processes;
 
 /// The system's own bound of a path.
 const PATH_MAX_BYTES: usize = 4096;
@@ -132,11 +133,7 @@ impl Rank {
         if !self.reports_cpus || self.ended {
             return String::new();
         }
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid));
-        let status = status.unwrap_or_default();
-        let mut lines = status.lines();
-        let list = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-        list.unwrap_or_default().trim().to_owned()
+        processes::status(self.pid, "Cpus_allowed_list").unwrap_or_default()
     }
 
     pub(super) fn note_sent(&mut self, signal: i32) {
