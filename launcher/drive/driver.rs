@@ -44,6 +44,8 @@ pub(super) struct Driver<'a> {
     pub(super) credit_bytes: u64,
     /// Nobody reads our stdout any more.
     pub(super) stdout_closed: bool,
+    /// Something was for a reader who was gone.
+    pub(super) output_unread: bool,
     pub(super) suspension: Option<Suspension>,
     /// Our own stop is over, and SIGCONT not yet heard.
     pub(super) has_resumed: bool,
@@ -138,6 +140,7 @@ impl<'a> Driver<'a> {
             joined: 0,
             credit_bytes: launch::credit(world),
             stdout_closed: false,
+            output_unread: false,
             suspension: None,
             has_resumed: false,
             window: None,

@@ -53,21 +53,27 @@ impl Driver<'_> {
     pub(super) fn handle_printed(&mut self, event: Printed) {
         match event {
             Printed::Bytes { source, bytes } => self.owe(source, bytes),
-            // As a program that writes to `| head -1` ends by SIGPIPE. Both the write and the look
-            // at the pipe may tell; a second signal would mean haste.
-            Printed::Closed(Stream::Stdout) => {
-                if !std::mem::replace(&mut self.stdout_closed, true) {
-                    self.event(Event::UserSignal {
-                        signal: nix::libc::SIGPIPE,
-                    });
+            Printed::Closed(stream) => {
+                self.output_unread = true;
+                if stream == Stream::Stdout {
+                    self.handle_reader_gone();
                 }
             }
-            Printed::Closed(Stream::Stderr) => {}
             Printed::Full(text) | Printed::Failed(text) => {
                 self.printer.talk(format!("rlaunch: {text}"));
             }
             // Comes at the end only.
             Printed::Lost(_) => {}
+        }
+    }
+
+    /// As a program that writes to `| head -1` ends by SIGPIPE. Both the write and the look at the
+    /// pipe may tell; a second signal would mean haste.
+    pub(super) fn handle_reader_gone(&mut self) {
+        if !std::mem::replace(&mut self.stdout_closed, true) {
+            self.event(Event::UserSignal {
+                signal: nix::libc::SIGPIPE,
+            });
         }
     }
 

@@ -5,6 +5,7 @@
 
 use std::time::Instant;
 
+use nix::libc;
 use rlaunch_plan::verdict::Outcome;
 use rlaunch_plan::{Verdict, exit_code};
 use rlaunch_wire::limits::HEARTBEAT_PERIOD;
@@ -21,7 +22,7 @@ use super::stdin::Stdin;
 use super::terminal::Terminal;
 use super::window;
 use super::{DriveError, Plan};
-use crate::output::{Files, Printed, Printer, Printing, Stream};
+use crate::output::{Files, Printed, Printer, Printing};
 use crate::settings::{Settings, StdinTo};
 use crate::talk::say;
 
@@ -105,7 +106,7 @@ pub(super) async fn supervise(
                 }
             }
             Some(event) = printed.recv() => driver.handle_printed(event),
-            () = reader.gone() => driver.handle_printed(Printed::Closed(Stream::Stdout)),
+            () = reader.gone() => driver.handle_reader_gone(),
             block = next_block(&mut stdin) => driver.handle_stdin(block),
             _ = beat.tick() => driver.beat(),
             () = sleep_until(due.map(|due| start + due)) => {}
@@ -122,7 +123,7 @@ pub(super) async fn supervise(
 impl Driver<'_> {
     /// Prints the verdict after all output; a second signal cuts the printing short.
     async fn conclude(
-        self,
+        mut self,
         mut verdict: Verdict,
         printed: &mut UnboundedReceiver<Printed>,
         signals: &mut Signals,
@@ -141,27 +142,39 @@ impl Driver<'_> {
             self.printer.talk(text);
         }
         self.printer.close();
+        let mut signal = None;
         loop {
             tokio::select! {
                 event = printed.recv() => match event {
                     // The threads have ended: all is written.
-                    None => return Ended { verdict, signal: None },
-                    // What was printed and is lost is no success.
+                    None => break,
                     Some(Printed::Lost(text)) => {
                         say(&text);
-                        if verdict.exit_code == exit_code::SUCCESS {
-                            verdict.exit_code = exit_code::LAUNCHER;
-                        }
+                        no_success(&mut verdict, exit_code::LAUNCHER);
                     }
                     // What is written last may be what can't be.
                     Some(Printed::Full(text) | Printed::Failed(text)) => say(&text),
-                    Some(Printed::Bytes { .. } | Printed::Closed(_)) => {}
+                    Some(Printed::Closed(_)) => self.output_unread = true,
+                    Some(Printed::Bytes { .. }) => {}
                 },
-                signal = signals.next_end() => {
-                    return Ended { verdict, signal: Some(signal) };
+                second = signals.next_end() => {
+                    signal = Some(second);
+                    break;
                 }
             }
         }
+        // The ranks may have ended before anybody saw that the reader had.
+        if self.output_unread {
+            no_success(&mut verdict, exit_code::of_signal(libc::SIGPIPE));
+        }
+        Ended { verdict, signal }
+    }
+}
+
+/// What was printed and is lost is no success.
+fn no_success(verdict: &mut Verdict, code: u8) {
+    if verdict.exit_code == exit_code::SUCCESS {
+        verdict.exit_code = code;
     }
 }
 

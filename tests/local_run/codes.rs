@@ -1,5 +1,7 @@
 //! Exit codes, again and again: `RLAUNCH_TEST_RUNS=200` is the deep check's.
 
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 
@@ -62,6 +64,43 @@ fn exit_codes_of_signals() {
                 code,
                 Some(128 + signal as i32),
                 "{signal}, run {run}: {text}"
+            );
+        }
+    }
+}
+
+/// Of a reader that goes away before it has read all, soon or late, and of a device that is full. The
+/// job may be over before anybody sees it: that is no success either.
+#[test]
+fn exit_codes_of_unread_output() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = ["--output-dir", directory.path().to_str().unwrap()];
+    // More than a pipe holds.
+    let script = "exec seq 30000";
+    for options in [&[][..], &["--tag-output"], &files] {
+        for run in runs(2) {
+            let mut command = job();
+            command.args(options).args(["--", "/bin/sh", "-c", script]);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut child = command.spawn().unwrap();
+            let mut read = vec![0; delay(run, 2).as_micros() as usize];
+            let mut stdout = child.stdout.take().unwrap();
+            stdout.read_exact(&mut read).unwrap();
+            drop(stdout);
+            let output = child.wait_with_output().unwrap();
+            let text = String::from_utf8_lossy(&output.stderr);
+            let code = output.status.code();
+            assert_eq!((code, &*text), (Some(141), ""), "{options:?}, run {run}");
+
+            let full = File::options().write(true).open("/dev/full").unwrap();
+            let mut command = job();
+            command.args(options).args(["--", "/bin/sh", "-c", script]);
+            let output = command.stdout(full).output().unwrap();
+            let text = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(
+                output.status.code(),
+                Some(125),
+                "{options:?}, run {run}: {text}"
             );
         }
     }
