@@ -238,6 +238,7 @@ impl<'a> Driver<'a> {
             Message::Overdue(overdue) => self.handle_overdue(host, overdue.rank),
             Message::Broadcast(broadcast) => self.handle_broadcast(host, broadcast),
             Message::Suspended(_) => self.handle_suspended(host),
+            Message::Reaped(_) => self.handle_reaped(host),
             Message::Heartbeat(heartbeat) => self.handle_heartbeat(host, heartbeat),
             Message::Log(log) => self.handle_log(host, &log),
             Message::StdinTaken(taken) => {
@@ -309,6 +310,18 @@ impl<'a> Driver<'a> {
             }
             Received::Suspend => self.begin_suspension(),
             Received::Continue => self.handle_continue(),
+        }
+    }
+
+    /// It is the user who ends the job, only not by a signal to us.
+    fn handle_reaped(&mut self, host: usize) {
+        let name = &self.hosts[host].name;
+        self.printer.talk(format!(
+            "rlaunch: {name}: `rlaunch reap --end` ends this job"
+        ));
+        if !self.supervisor.is_ending() {
+            let signal = libc::SIGTERM;
+            self.event(Event::UserSignal { signal });
         }
     }
 

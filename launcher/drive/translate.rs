@@ -146,6 +146,7 @@ pub(super) fn rank_of(message: &Message) -> Option<u32> {
         | Message::Leftover(_)
         | Message::Log(_)
         | Message::Suspended(_)
+        | Message::Reaped(_)
         | Message::Finished(_) => None,
     }
 }

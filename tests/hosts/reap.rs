@@ -155,7 +155,10 @@ fn end_the_other(cluster: &Cluster, other: Running) {
         ended.report()
     );
     let finished = other.wait(JOB_LIMIT).unwrap();
-    assert_ne!(finished.code(), 0, "{}", finished.report());
+    assert_eq!(finished.code(), 143, "{}", finished.report());
+    let words = "rlaunch: node1: `rlaunch reap --end` ends this job\n";
+    assert!(finished.stderr.contains(words), "{}", finished.report());
+    assert!(!finished.stderr.contains("hint"), "{}", finished.report());
     let unknown = rlaunch(cluster, &["reap", "--job", "xyz"]);
     let unknown = Running::start(unknown).unwrap().wait(JOB_LIMIT).unwrap();
     assert_eq!(unknown.code(), 2, "{}", unknown.report());

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{SigHandler, Signal, kill, signal};
 use nix::unistd::Pid;
 
-use super::{rlaunch, wait_until};
+use super::{finish, rlaunch, wait_until};
 
 /// A job whose ranks have told their process ids.
 struct Job {
@@ -207,6 +207,28 @@ fn signals_for_programs_reach_every_rank() {
     for word in ["USR1", "USR2", "WINCH", "URG"] {
         assert_eq!(out.matches(word).count(), 2, "{word}: {out}");
     }
+}
+
+/// It is the user's will, as a signal to the launcher is: nobody is blamed, and nothing starts again.
+#[test]
+fn a_reaped_job_is_ended_by_its_user() {
+    let mut command = rlaunch();
+    command.args(["-np", "2", "--oversubscribe", "--max-restarts", "3", "--"]);
+    command.args(["sh", "-c", "echo $$; sleep 1000; exit"]);
+    let job = Job::of(&mut command);
+    let environment = std::fs::read(format!("/proc/{}/environ", job.ranks[0])).unwrap();
+    let environment = String::from_utf8_lossy(&environment);
+    let mut variables = environment.split('\0');
+    let id = variables.find_map(|it| it.strip_prefix("RLAUNCH_JOB_ID="));
+    let reap = finish(rlaunch().args(["reap", "--job", id.unwrap(), "--end"]));
+    assert_eq!(reap.code, Some(0), "{}", reap.stderr);
+    let (code, _, talk) = job.end();
+    assert_eq!(code, Some(143), "{talk}");
+    assert!(
+        talk.contains("`rlaunch reap --end` ends this job\n"),
+        "{talk}"
+    );
+    assert!(!talk.contains("hint"), "{talk}");
 }
 
 /// A rank without a handler ends by what was forwarded: that is its own end, not the agent's doing.

@@ -87,7 +87,7 @@ fn reap_job(
     if look().is_running(record) {
         job.running = true;
         if request.end && !request.job.is_empty() {
-            match end::end_running(record) {
+            match end::end_running(path, record) {
                 Ok(()) => job.ended = true,
                 Err(why) => job.why_not = why,
             }

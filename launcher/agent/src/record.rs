@@ -18,6 +18,7 @@
 //! keeper 4712 123401
 //! rank 0 4713 123410 own         or `shared`: in the keeper's session
 //! end 0 123456                   rank 0 was reaped then
+//! reaped 123460                  `rlaunch reap --end` ends the job, by its user's will
 //! ```
 //! A line that is cut off, as by a full disk, counts for nothing.
 
@@ -40,6 +41,7 @@ pub(crate) use folder::all;
 pub(crate) use parse::{Id, RankLine, Record};
 
 const FIRST_LINE: &str = "rlaunch-record 1\n";
+const REAPED: &str = "reaped ";
 /// Wide enough for any number of ticks, so that it can be written over in place.
 const SEEN_DIGITS: usize = 20;
 /// Of the program, as people read it.
@@ -116,9 +118,7 @@ impl Writer {
 
     /// For the keeper, which writes behind what is there.
     pub(crate) fn for_keeper(&self) -> io::Result<OwnedFd> {
-        let mut options = File::options();
-        options.append(true).custom_flags(nix::libc::O_NOFOLLOW);
-        Ok(options.open(&self.path)?.into())
+        Ok(append(&self.path)?.into())
     }
 
     /// The job is well now. A failure is not worth a word: the time before stays.
@@ -129,9 +129,30 @@ impl Writer {
             .ok();
     }
 
+    /// Whether [`note_reaped`] was here; also when the keeper has removed the file since.
+    pub(crate) fn is_reaped(&self) -> bool {
+        let mut text = Vec::new();
+        let mut at = FIRST_LINE.len() as u64;
+        let mut part = [0; 4096];
+        while let Ok(read @ 1..) = self.file.read_at(&mut part, at) {
+            text.extend_from_slice(&part[..read]);
+            at += read as u64;
+        }
+        text.split(|byte| *byte == b'\n')
+            .any(|line| line.starts_with(REAPED.as_bytes()))
+    }
+
     pub(crate) fn remove(self) {
         std::fs::remove_file(&self.path).ok();
     }
+}
+
+/// Before the job's keeper is told to end all: its agent tells the launcher who it was.
+pub(crate) fn note_reaped(path: &Path) {
+    let line = format!("{REAPED}{}\n", now_ticks());
+    let file = append(path);
+    file.and_then(|mut file| file.write_all(line.as_bytes()))
+        .ok();
 }
 
 /// The keeper's hold of it. Writing never fails for the caller: a job is not ended for a record.
@@ -165,9 +186,16 @@ impl KeeperLines {
     }
 }
 
+fn append(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.append(true).custom_flags(nix::libc::O_NOFOLLOW);
+    options.open(path)
+}
+
 fn open(path: &Path, new: bool) -> io::Result<File> {
     let mut options = File::options();
     options
+        .read(true)
         .write(true)
         .create_new(new)
         .mode(0o600)

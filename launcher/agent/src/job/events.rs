@@ -11,6 +11,7 @@ use super::ranks::RankEvent;
 use super::state::Job;
 use crate::clock::now_us;
 use crate::keeper::messages::Event;
+use crate::record::Writer;
 use crate::sweep;
 
 /// For a dead rank's socket to be read to its end.
@@ -87,12 +88,16 @@ impl Job {
 
     /// The ranks died with it (PDEATHSIG); what they left has moved up to this process.
     pub(super) async fn keeper_is_gone(&mut self) {
-        let text = format!(
-            "the process that starts and ends the ranks (pid {}) was killed; every rank of this \
-             host is being ended",
-            self.keeper.pid
-        );
-        self.outgoing.log(Level::Error, text);
+        if self.record.as_ref().is_some_and(Writer::is_reaped) {
+            self.outgoing.control(Message::Reaped(v1::Reaped {}));
+        } else {
+            let text = format!(
+                "the process that starts and ends the ranks (pid {}) was killed; every rank of \
+                 this host is being ended",
+                self.keeper.pid
+            );
+            self.outgoing.log(Level::Error, text);
+        }
         let swept = tokio::task::spawn_blocking(|| {
             let mut deaths = Vec::new();
             let survivors = sweep::until_none_left(|pid, status| deaths.push((pid, status)));

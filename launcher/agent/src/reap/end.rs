@@ -1,5 +1,6 @@
 //! Ending what was found: TERM, patience, KILL; by pidfd and start time, never by name.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -7,7 +8,7 @@ use nix::libc;
 
 use super::find::{Found, Snapshot};
 use crate::processes::Process;
-use crate::record::{Id, Record};
+use crate::record::{self, Id, Record};
 use crate::sweep::{GIVE_UP_AFTER, ROUND_PERIOD, why_alive};
 
 /// Between looks while processes may end by TERM.
@@ -87,12 +88,13 @@ fn outcome(found: Found) -> Outcome {
 
 /// Asks a job that still runs to end: its keeper ends all ranks at once when it gets TERM. Gives why
 /// not, or waits until the keeper is gone.
-pub(super) fn end_running(record: &Record) -> Result<(), String> {
+pub(super) fn end_running(path: &Path, record: &Record) -> Result<(), String> {
     let Some(keeper) = Process::read(record.keeper.pid)
         .filter(|process| process.start_time == record.keeper.start_time)
     else {
         return Ok(());
     };
+    record::note_reaped(path);
     match keeper.signal(libc::SIGTERM) {
         Ok(()) | Err(Errno::ESRCH) => {}
         Err(error) => return Err(format!("its keeper cannot be signalled: {}", error.desc())),

@@ -524,7 +524,7 @@ pub struct Missing {
 pub struct FromAgent {
     #[prost(
         oneof = "from_agent::Message",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17"
     )]
     pub message: ::core::option::Option<from_agent::Message>,
 }
@@ -565,6 +565,8 @@ pub mod from_agent {
         Overdue(super::Overdue),
         #[prost(message, tag = "16")]
         Suspended(super::Suspended),
+        #[prost(message, tag = "17")]
+        Reaped(super::Reaped),
     }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -690,6 +692,8 @@ pub struct Joined {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Suspended {}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Reaped {}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Left {
     #[prost(uint32, tag = "1")]
