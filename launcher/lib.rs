@@ -17,6 +17,7 @@
 
 mod about;
 pub mod cli;
+mod clock;
 pub mod drive;
 mod files;
 pub mod knobs;
@@ -24,6 +25,7 @@ mod number;
 pub mod output;
 pub mod program;
 pub mod reap;
+mod report;
 pub mod settings;
 mod talk;
 
@@ -33,8 +35,10 @@ use std::time::Instant;
 
 use rlaunch_plan::exit_code;
 
-use about::Source;
+use about::{About, Source};
 use cli::Request;
+use report::{Refusal, Reporter};
+use settings::Json;
 
 /// Where nothing can be begun here, as launcher or agent.
 pub fn refuse_to_begin(error: &str) -> ExitCode {
@@ -45,9 +49,10 @@ pub fn refuse_to_begin(error: &str) -> ExitCode {
 /// `rlaunch` with these arguments (without the executable's name); the exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let start = Instant::now();
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
     let mut notes = Vec::new();
     let defaults = |command: &clap::Command| knobs::load(command, &mut notes, &about::wrong);
-    match cli::parse(arguments, defaults) {
+    match cli::parse(arguments.clone(), defaults) {
         Ok(Request::Job {
             options,
             notes: more,
@@ -64,27 +69,50 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         }
         Ok(Request::Show(text)) => talk::print(&text),
         Ok(Request::Settings(format)) => list_settings(format),
-        Err(error) => refuse(&error.to_string()),
+        Err(error) => {
+            // Where even its file is a mistake, the first one counts.
+            let json = cli::typed_json(arguments).map(Json::new);
+            let report = Reporter::begin(json).or_else(|_| Reporter::begin(None));
+            let refused = Err(Refusal::usage(error.to_string()));
+            report.map_or(exit_code::USAGE, |report| report.finish(refused))
+        }
     }
 }
 
-fn job(options: cli::Options, mut notes: Vec<String>, start: Instant) -> u8 {
+fn job(options: cli::Options, notes: Vec<String>, start: Instant) -> u8 {
     talk::start_tracing(options.output.verbose, start);
     if options.output.quiet {
         talk::leave_out_notes();
     }
     let source = Source::new(&options);
+    // What is only shown is on stdout, and no report.
+    let json = options.look.json.clone().filter(|_| !options.look.dry_run);
+    match Reporter::begin(json.map(Json::new)) {
+        Ok(mut report) => {
+            let ended = attempt(options, notes, start, &source, &mut report);
+            report.finish(ended)
+        }
+        Err(error) => refuse(&source.explain(&error.to_string(), About::of(&["json"]))),
+    }
+}
+
+/// The job's exit code.
+fn attempt(
+    options: cli::Options,
+    mut notes: Vec<String>,
+    start: Instant,
+    source: &Source,
+    report: &mut Reporter,
+) -> Result<u8, Refusal> {
     let settings = settings::resolve(options, &mut notes);
     for note in &notes {
         talk::note(note);
     }
-    let settings = match settings {
-        Ok(settings) => settings,
-        Err(error) => return refuse(&source.explain(&error.to_string(), error.about())),
-    };
-    drive::run(settings, start).unwrap_or_else(|error| {
-        talk::say(&source.explain(&error.to_string(), error.about()));
-        error.exit_code()
+    let settings = settings
+        .map_err(|error| Refusal::usage(source.explain(&error.to_string(), error.about())))?;
+    drive::run(settings, start, report).map_err(|error| Refusal {
+        text: source.explain(&error.to_string(), error.about()),
+        code: error.exit_code(),
     })
 }
 

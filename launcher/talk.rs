@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use rlaunch_agent::Standard;
 use rlaunch_plan::exit_code;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::Writer;
@@ -37,7 +38,7 @@ pub(crate) fn print(text: &str) -> u8 {
 }
 
 fn write_out(text: &str) -> io::Result<()> {
-    if rlaunch_agent::stdout_was_closed() {
+    if rlaunch_agent::was_closed(Standard::Stdout) {
         return Err(nix::errno::Errno::EBADF.into());
     }
     let mut stdout = io::stdout().lock();
@@ -46,7 +47,7 @@ fn write_out(text: &str) -> io::Result<()> {
 }
 
 /// Without the system's number of it.
-fn plain(error: io::Error) -> io::Error {
+pub(crate) fn plain(error: io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(number) => io::Error::other(nix::errno::Errno::from_raw(number).desc()),
         None => error,

@@ -13,6 +13,7 @@ mod spelled;
 mod tests;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
@@ -133,6 +134,19 @@ pub fn parse(
     options.others = others;
     let notes = normalised.notes;
     Ok(Request::Job { options, notes })
+}
+
+/// `--json`, for a command line with a mistake: where the report of it goes. It counts if it stands
+/// before the mistake.
+pub fn typed_json(arguments: impl IntoIterator<Item = OsString>) -> Option<PathBuf> {
+    let words = normalise::understood(&Options::command(), arguments);
+    words.iter().rev().find_map(|word| {
+        let rest = word.to_str()?.strip_prefix("--json")?;
+        match rest.strip_prefix('=') {
+            Some(path) => Some(path.into()),
+            None => rest.is_empty().then(|| "-".into()),
+        }
+    })
 }
 
 /// The options of one program; only the first one's may be of the job.

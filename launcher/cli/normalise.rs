@@ -32,13 +32,7 @@ pub(super) fn normalise(
     command: &Command,
     arguments: impl IntoIterator<Item = OsString>,
 ) -> Result<Normalised, CliError> {
-    let mut scan = Scan {
-        table: Table::new(command),
-        input: arguments.into_iter().collect::<Vec<_>>().into_iter(),
-        words: Vec::new(),
-        of_all: Vec::new(),
-        notes: Vec::new(),
-    };
+    let mut scan = Scan::new(command, arguments);
     let mut programs = Vec::new();
     loop {
         let another = scan.program()?;
@@ -53,6 +47,18 @@ pub(super) fn normalise(
     }
 }
 
+/// The options of the first program, up to the first mistake.
+pub(super) fn understood(
+    command: &Command,
+    arguments: impl IntoIterator<Item = OsString>,
+) -> Vec<OsString> {
+    let mut scan = Scan::new(command, arguments);
+    // What it stopped at is told elsewhere.
+    scan.program().ok();
+    let options = scan.words.into_iter().take_while(|word| word != "--");
+    options.collect()
+}
+
 struct Scan {
     table: Table,
     input: std::vec::IntoIter<OsString>,
@@ -64,6 +70,16 @@ struct Scan {
 }
 
 impl Scan {
+    fn new(command: &Command, arguments: impl IntoIterator<Item = OsString>) -> Self {
+        Self {
+            table: Table::new(command),
+            input: arguments.into_iter().collect::<Vec<_>>().into_iter(),
+            words: Vec::new(),
+            of_all: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
     /// One program with its options; whether another one follows.
     fn program(&mut self) -> Result<bool, CliError> {
         while let Some(word) = self.input.next() {

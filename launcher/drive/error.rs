@@ -1,6 +1,5 @@
 //! Why a job did not start.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use rlaunch_plan::verdict::signal_name;
@@ -9,6 +8,7 @@ use rlaunch_remote::{ReachCause, ReachError};
 
 use crate::about::About;
 use crate::output::FilesError;
+use crate::report::ReportError;
 
 /// The text is for the user: one line that names the host, then hints.
 #[derive(Debug, thiserror::Error)]
@@ -85,11 +85,8 @@ pub enum DriveError {
     },
     #[error("stopped by {} before the ranks were started", signal_name(*.signal))]
     Interrupted { signal: i32 },
-    #[error("--json={}: {error}", path.display())]
-    Report {
-        path: PathBuf,
-        error: std::io::Error,
-    },
+    #[error(transparent)]
+    Report(#[from] ReportError),
     #[error("signals cannot be caught: {}", hinted(.0))]
     Signals(std::io::Error),
     #[error("the printing thread does not start: {}", hinted(.0))]
@@ -120,7 +117,7 @@ impl DriveError {
             Self::NoPython { .. } => &["python"],
             Self::PreloadRead { .. } | Self::PreloadDiffers(_) => &["preload"],
             Self::StartTimeout { .. } => &["start-timeout"],
-            Self::Report { .. } => &["json"],
+            Self::Report(_) => &["json"],
             Self::NoInterface { .. } => &["hostfile"],
             Self::NoMaster(_)
             | Self::Runtime(_)
@@ -139,7 +136,7 @@ impl DriveError {
             Self::Placement(_)
             | Self::NoSuchRank { .. }
             | Self::NoInterface { .. }
-            | Self::Report { .. }
+            | Self::Report(_)
             | Self::Files(_) => exit_code::USAGE,
             Self::Interrupted { signal } => exit_code::of_signal(*signal),
             Self::NoDirectory { .. } | Self::NotMade(_) => exit_code::CANNOT_START,

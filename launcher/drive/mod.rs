@@ -25,7 +25,6 @@ mod print;
 mod progress;
 mod reach;
 mod reader;
-mod report;
 mod restart;
 mod show;
 mod signals;
@@ -47,13 +46,12 @@ use rlaunch_plan::placement::place;
 use rlaunch_plan::slurm::Step;
 use tracing::info;
 
+use crate::report::Reporter;
 use crate::settings::Settings;
-use crate::talk::say;
 use bundle::Bundle;
 use identity::JobIdentity;
 use progress::Progress;
 use reach::Reached;
-use report::Reporter;
 use signals::Signals;
 
 pub use error::DriveError;
@@ -106,28 +104,26 @@ impl Plan {
 }
 
 /// Runs the job. `Ok` is its exit code, the verdict having been printed.
-pub fn run(settings: Settings, start: Instant) -> Result<u8, DriveError> {
+pub fn run(settings: Settings, start: Instant, report: &mut Reporter) -> Result<u8, DriveError> {
     // Before the runtime, which may start threads.
     reach::prepare(&settings).map_err(DriveError::Runtime)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(DriveError::Runtime)?;
-    let code = runtime.block_on(drive(settings, start));
+    let code = runtime.block_on(drive(settings, start, report));
     // Nothing that is left in the background may hold the exit up.
     runtime.shutdown_background();
     code
 }
 
-async fn drive(settings: Settings, start: Instant) -> Result<u8, DriveError> {
+async fn drive(
+    settings: Settings,
+    start: Instant,
+    report: &mut Reporter,
+) -> Result<u8, DriveError> {
     let mut signals = Signals::catch().map_err(DriveError::Signals)?;
-    let mut report = Reporter::begin(&settings)?;
-    let ended = restart::attempts(&settings, start, &mut signals, &mut report).await;
-    // The exit code stays that of the job.
-    if let Err(error) = report.finish(&ended) {
-        say(&error.to_string());
-    }
-    ended
+    restart::attempts(&settings, start, &mut signals, report).await
 }
 
 /// What is made before ranks start, for one attempt.

@@ -3,7 +3,7 @@
 //! Every host is tried to its end, so that one run names all hosts that can't be reached.
 
 use std::net::IpAddr;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -21,6 +21,7 @@ use super::DriveError;
 use super::bundle::Bundle;
 use super::progress::Progress;
 use super::start::Start;
+use crate::clock::wall_us;
 use crate::settings::Settings;
 use crate::talk;
 
@@ -192,12 +193,4 @@ async fn ask(
         local,
         diagnostics,
     })
-}
-
-/// This machine's wall clock.
-pub(super) fn wall_us() -> i64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }

@@ -12,10 +12,10 @@ use rlaunch_plan::environment::Restarts;
 use super::driver::Remaining;
 use super::identity::JobIdentity;
 use super::progress::Progress;
-use super::report::Reporter;
 use super::signals::Signals;
 use super::supervise::{Attempt, supervise};
-use super::{DriveError, Prepared, Ready, prepare};
+use super::{DriveError, Prepared, Ready, prepare, show};
+use crate::report::Reporter;
 use crate::settings::Settings;
 
 /// The exit code of the last attempt.
@@ -60,7 +60,7 @@ pub(super) async fn attempts(
                 .map(|limit| limit.saturating_sub(so_far)),
             start: start_timeout.map(|limit| progress.left(limit)),
         };
-        report.planned(settings, &plan);
+        report.planned(|| show::make(settings, &plan));
         let attempt = Attempt {
             settings,
             plan: &plan,

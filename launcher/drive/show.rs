@@ -5,6 +5,7 @@ use rlaunch_plan::map::{Map, ProgramShown, RankShown, Shown};
 
 use super::start::Start;
 use super::{DriveError, Plan};
+use crate::report::ReportError;
 use crate::settings::{Json, ProgramSettings, Settings};
 use crate::talk;
 
@@ -21,7 +22,7 @@ pub(super) fn dry_run(settings: &Settings, plan: &Plan) -> Result<u8, DriveError
     };
     match &settings.json {
         Some(Json::File(path)) => {
-            std::fs::write(path, text).map_err(|error| DriveError::Report {
+            std::fs::write(path, text).map_err(|error| ReportError {
                 path: path.clone(),
                 error,
             })?;

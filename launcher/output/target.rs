@@ -18,6 +18,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::stat::{SFlag, fstat};
 use nix::unistd::write;
+use rlaunch_agent::Standard;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::Stream;
@@ -74,6 +75,7 @@ impl Target {
     /// Writes all, or drops the rest and has told why.
     pub(super) fn write(&mut self, to: BorrowedFd<'_>, data: &[u8], reports: &Reports) {
         match self.state {
+            State::Open if self.was_closed() => return self.fail(Errno::EBADF, data, reports),
             State::Open => {}
             State::Closed => return,
             State::Failed => {
@@ -104,6 +106,12 @@ impl Target {
                 Err(error) => return self.fail(error, rest, reports),
             }
         }
+    }
+
+    /// From the start (`>&-`), where what is written seems to arrive. `2>&-` is how people silence a
+    /// program.
+    fn was_closed(&self) -> bool {
+        self.stream == Some(Stream::Stdout) && rlaunch_agent::was_closed(Standard::Stdout)
     }
 
     /// A failure that is not of a write: the file cannot be opened again.

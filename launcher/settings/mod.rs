@@ -71,6 +71,15 @@ pub enum Json {
     File(PathBuf),
 }
 
+impl Json {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        match path.as_os_str().as_encoded_bytes() {
+            b"-" => Self::Standard,
+            _ => Self::File(path),
+        }
+    }
+}
+
 /// Notes are for the user, on stderr, whatever else happens.
 pub fn resolve(mut options: Options, notes: &mut Vec<String>) -> Result<Settings, SettingsError> {
     let slurm = scheduler::slurm_job(options.hosts.scheduler)?;
@@ -112,13 +121,7 @@ pub fn resolve(mut options: Options, notes: &mut Vec<String>) -> Result<Settings
         remote,
         display_map: options.look.display_map,
         dry_run: options.look.dry_run,
-        json: options
-            .look
-            .json
-            .map(|path| match path.as_os_str().as_encoded_bytes() {
-                b"-" => Json::Standard,
-                _ => Json::File(path),
-            }),
+        json: options.look.json.map(Json::new),
         allocation,
         placements,
         programs,

@@ -1,5 +1,6 @@
 //! `--json`: the job's report for programs, and `--max-restarts`, which it tells of.
 
+use super::lost::under_sh;
 use super::{Run, finish, ranks, rlaunch};
 use serde_json::Value;
 
@@ -70,6 +71,50 @@ fn a_report_can_go_to_a_file_and_tells_of_success_and_of_no_start() {
         "{}",
         run.stderr
     );
+}
+
+/// Whatever is in the way, the report is the last line, behind the same error for people.
+#[test]
+fn a_job_that_cannot_begin_has_its_report() {
+    for (words, code) in [
+        (&["-np", "99", "-H", "localhost:2", "true"][..], 2),
+        (&["-np", "1", "--only", "9", "true"], 2),
+        (&["-np", "1", "--wdir", "/proc/x/y", "true"], 126),
+        (&["-np", "1", "--output-dir", "/proc/x", "true"], 2),
+        (&["-np", "1", "--hostfile", "/nonexistent", "true"], 2),
+        (&["-np", "1", "--timeout", "x", "true"], 2),
+        (&["-np", "x", "true"], 2),
+        (&["-np", "1", "--no-such-option", "true"], 2),
+        (&["-np", "1"], 2),
+    ] {
+        let run = finish(rlaunch().arg("--json").args(words));
+        assert_eq!(run.code, Some(code), "{words:?}: {}", run.stderr);
+        let report = report(&run);
+        assert_eq!(report["exit_code"], code, "{words:?}");
+        assert_eq!(report["verdict"], Value::Null, "{words:?}");
+        let error = report["error"].as_str().unwrap();
+        let said = format!("rlaunch: {error}\n");
+        assert!(run.stderr.starts_with(&said), "{words:?}: {}", run.stderr);
+    }
+}
+
+/// A report that is lost is no success; a job that failed keeps its code.
+#[test]
+fn a_report_that_cannot_be_written_is_told() {
+    for (option, script, code) in [
+        ("--json=/dev/full", "true", 125),
+        ("--json=/dev/full", "exit 3", 3),
+    ] {
+        let run = ranks(1, &[option], script);
+        assert_eq!(run.code, Some(code), "{script}: {}", run.stderr);
+        let told = "rlaunch: --json=/dev/full: No space left on device: the report is lost\n";
+        assert!(run.stderr.ends_with(told), "{}", run.stderr);
+    }
+    for (redirected, code) in [("2>/dev/full", 125), ("2>&-", 125), ("2>/dev/null", 0)] {
+        let script = format!("exec \"$0\" \"$@\" {redirected}");
+        let run = finish(&mut under_sh(&script, &["--json", "-np", "1", "true"]));
+        assert_eq!(run.code, Some(code), "{redirected}: {}", run.stderr);
+    }
 }
 
 /// Twice a failure, then success: each time all ranks, with a port of its own.

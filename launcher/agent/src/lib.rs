@@ -40,5 +40,5 @@ mod sweep;
 mod sys;
 
 pub use forked::{Forked, fork};
-pub use standard::stdout_was_closed;
+pub use standard::{Standard, was_closed};
 pub use start::main;

@@ -1,4 +1,4 @@
-//! Whether this process was started without a stdout (`>&-`).
+//! Whether this process was started without a stdout or stderr (`>&-`).
 //!
 //! Before `main`, Rust's runtime opens /dev/null in place of a standard stream that is closed, so that
 //! no other file gets its number. From then on what is printed seems to arrive. This looks earlier.
@@ -7,17 +7,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::libc;
 
-static CLOSED: AtomicBool = AtomicBool::new(false);
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standard {
+    Stdout,
+    Stderr,
+}
 
-/// What is printed on stdout goes nowhere, and nobody asked for that by naming /dev/null.
-pub fn stdout_was_closed() -> bool {
-    CLOSED.load(Ordering::Relaxed)
+static CLOSED: [AtomicBool; 2] = [AtomicBool::new(false), AtomicBool::new(false)];
+
+/// What is printed there goes nowhere, and nobody asked for that by naming /dev/null.
+pub fn was_closed(stream: Standard) -> bool {
+    CLOSED[stream as usize].load(Ordering::Relaxed)
 }
 
 extern "C" fn look() {
-    // SAFETY: fcntl on any number is sound; a closed one gives an error.
-    let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
-    CLOSED.store(flags < 0, Ordering::Relaxed);
+    for (stream, closed) in [libc::STDOUT_FILENO, libc::STDERR_FILENO]
+        .iter()
+        .zip(&CLOSED)
+    {
+        // SAFETY: fcntl on any number is sound; a closed one gives an error.
+        let flags = unsafe { libc::fcntl(*stream, libc::F_GETFD) };
+        closed.store(flags < 0, Ordering::Relaxed);
+    }
 }
 
 // SAFETY: the C library calls what stands in this section before `main`, once and in the only thread;
