@@ -168,12 +168,12 @@ fn help_version_and_dry_run_print_on_stdout() {
         "-H",
         "198.51.100.1:2,198.51.100.2:2",
         "-x",
-        "MY_KEY=hidden",
+        "MY_KEY=s3cret-4711",
         "true",
     ]);
     assert_eq!(dry.code, Some(0), "{}", dry.stderr);
     assert!(
-        dry.stdout.contains("198.51.100.2") && !dry.stdout.contains("hidden"),
+        dry.stdout.contains("198.51.100.2") && !dry.stdout.contains("s3cret-4711"),
         "{}",
         dry.stdout
     );
