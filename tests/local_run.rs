@@ -8,6 +8,8 @@ mod cases;
 mod causes;
 #[path = "local_run/codes.rs"]
 mod codes;
+#[path = "local_run/completions.rs"]
+mod completions;
 #[path = "local_run/ends.rs"]
 mod ends;
 #[path = "local_run/inherits.rs"]

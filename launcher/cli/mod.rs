@@ -7,6 +7,7 @@ mod foreign;
 mod manual;
 mod normalise;
 mod options;
+mod parts;
 mod reap;
 mod spelled;
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod rendezvous;
 
 use clap::Parser;
 
+use super::parts::PARTS;
 use crate::knobs::Origins;
 
 pub use hosts::{HostOptions, Scheduler};
@@ -31,7 +32,7 @@ pub use rendezvous::RendezvousOptions;
     name = "rlaunch",
     version,
     override_usage = "rlaunch [options] PROGRAM [args]\n       rlaunch [options] -m MODULE [args]\n       rlaunch [options] PROGRAM [args] : [options] PROGRAM [args] : …",
-    after_help = EXAMPLES,
+    after_help = after_help(),
     disable_help_subcommand = true,
     max_term_width = 100,
     args_override_self = true
@@ -79,6 +80,11 @@ pub(super) const OF_A_PROGRAM: [&str; 14] = [
     "env",
     "command",
 ];
+
+fn after_help() -> String {
+    let parts = PARTS.map(|(name, _)| name).join(", ");
+    format!("{EXAMPLES}\nParts of rlaunch, by the first word, each with --help: {parts}.")
+}
 
 const EXAMPLES: &str = "\
 Examples:
