@@ -187,13 +187,8 @@ fn printing(settings: &Settings, plan: &Plan) -> Result<Printing, DriveError> {
     let files = match &streams.output_directory {
         Some(path) => {
             let (merge, timestamp) = (streams.merge_stderr, streams.style.timestamp);
-            // What the failed attempt printed is to be read.
-            let again = plan.restarts.count;
-            let path = match again {
-                0 => path.clone(),
-                _ => path.join(format!("restart-{again}")),
-            };
-            Some(Files::create(&path, world(plan), merge, timestamp)?)
+            let restart = plan.restarts.count;
+            Some(Files::create(path, restart, world(plan), merge, timestamp)?)
         }
         None => None,
     };

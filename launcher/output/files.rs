@@ -6,9 +6,10 @@
 //! Numbers have as many digits as the largest one, so that names sort. Files hold what the rank
 //! wrote, byte for byte, also what `--only` does not show; no tags, since the name says whose it is;
 //! a time before each line with `--timestamp`. They are made at the start, empty, in place of those
-//! of an earlier job, and written as output arrives: partial lines too.
+//! of an earlier job ([`super::listing`]), and written as output arrives: partial lines too. A restart
+//! has them in `DIR/restart-1`, …: what the failed attempt printed is to be read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
@@ -19,7 +20,7 @@ use nix::errno::Errno;
 use super::lines::Chunk;
 use super::tags::{Due, Style};
 use super::target::{Reports, Target};
-use super::{Source, Stream};
+use super::{Source, Stream, listing};
 
 /// Files held open at a time; the others are opened for each write. A process may often have no
 /// more than 1024.
@@ -51,44 +52,55 @@ pub struct FilesError {
     error: io::Error,
 }
 
+impl FilesError {
+    pub(super) fn at(path: PathBuf) -> impl FnOnce(io::Error) -> Self {
+        |error| Self { path, error }
+    }
+}
+
 impl Files {
     /// Makes the directory with those above it, if need be.
     pub fn make_directory(path: &Path) -> Result<(), FilesError> {
-        std::fs::create_dir_all(path).map_err(|error| FilesError {
-            path: path.to_owned(),
-            error,
-        })
+        std::fs::create_dir_all(path).map_err(FilesError::at(path.to_owned()))
     }
 
-    /// Makes all files of a world, empty; only stdout's if stderr goes there too.
+    /// Makes all files of a world, empty; only stdout's if stderr goes there too. Of the job's first
+    /// attempt (`restart` 0) those of an earlier job are removed.
     pub fn create(
         directory: &Path,
+        restart: u32,
         world: u32,
         merges_stderr: bool,
         timestamp: bool,
     ) -> Result<Self, FilesError> {
-        Self::make_directory(directory)?;
-        let style = Style {
-            tag: false,
-            timestamp,
-        };
+        let folder = listing::folder(restart);
         let files = Self {
-            directory: directory.to_owned(),
+            directory: directory.join(&folder),
             digits: world.saturating_sub(1).to_string().len(),
-            style,
+            style: Style {
+                tag: false,
+                timestamp,
+            },
             written: BTreeMap::new(),
             open: BTreeMap::new(),
         };
+        Self::make_directory(directory)?;
         let streams = [Stream::Stdout, Stream::Stderr];
-        for stream in &streams[..if merges_stderr { 1 } else { 2 }] {
-            for rank in 0..world {
-                let path = files.path(Source {
-                    rank,
-                    stream: *stream,
-                });
-                if let Err(error) = File::create(&path) {
-                    return Err(FilesError { path, error });
-                }
+        let sources = streams[..if merges_stderr { 1 } else { 2 }]
+            .iter()
+            .flat_map(|&stream| (0..world).map(move |rank| Source { rank, stream }));
+        let sources: Vec<Source> = sources.collect();
+        let names = sources.iter().map(|it| folder.clone() + &files.name(*it));
+        let names: BTreeSet<String> = names.collect();
+        match restart {
+            0 => listing::begin(directory, &names)?,
+            _ => listing::go_on(directory, &names)?,
+        }
+        Self::make_directory(&files.directory)?;
+        for source in sources {
+            let path = files.path(source);
+            if let Err(error) = File::create(&path) {
+                return Err(FilesError { path, error });
             }
         }
         Ok(files)
@@ -137,9 +149,12 @@ impl Files {
     }
 
     fn path(&self, source: Source) -> PathBuf {
+        self.directory.join(self.name(source))
+    }
+
+    fn name(&self, source: Source) -> String {
         let Source { rank, stream } = source;
-        let name = format!("rank{rank:0width$}.{}", stream.name(), width = self.digits);
-        self.directory.join(name)
+        format!("rank{rank:0width$}.{}", stream.name(), width = self.digits)
     }
 }
 
@@ -176,7 +191,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let world = u32::try_from(OPEN_MAX).unwrap() + 10;
         let path = directory.path().join("new/below");
-        let mut files = Files::create(&path, world, true, false).unwrap();
+        let mut files = Files::create(&path, 0, world, true, false).unwrap();
         let (reports, mut receiver) = reports();
         for line in ["one\n", "two\n"] {
             for rank in 0..world {
@@ -190,7 +205,11 @@ mod tests {
             assert_eq!(text, "one\ntwo\n", "{name}");
         }
         let count = std::fs::read_dir(&path).unwrap().count();
-        assert_eq!(count, world as usize, "no files for stderr");
+        assert_eq!(
+            count,
+            world as usize + 1,
+            "their list, and no files for stderr"
+        );
         assert!(receiver.try_recv().is_err());
     }
 
@@ -200,7 +219,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("rank0.stdout");
         std::fs::write(&path, "of an earlier job").unwrap();
-        let mut files = Files::create(directory.path(), 1, false, true).unwrap();
+        let mut files = Files::create(directory.path(), 0, 1, false, true).unwrap();
         let (reports, _receiver) = reports();
         for text in ["a", "b\n", "c\n"] {
             files.write(&chunk(0, text), &reports);
@@ -217,7 +236,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
         std::fs::write(&path, "").unwrap();
-        let error = Files::create(&path.join("below"), 1, false, false).unwrap_err();
+        let error = Files::create(&path.join("below"), 0, 1, false, false).unwrap_err();
         assert!(error.to_string().contains("file/below: Not a directory"));
     }
 
@@ -225,7 +244,7 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_written_is_told() {
         let directory = tempfile::tempdir().unwrap();
-        let mut files = Files::create(directory.path(), 1, true, false).unwrap();
+        let mut files = Files::create(directory.path(), 0, 1, true, false).unwrap();
         let path = directory.path().join("rank0.stdout");
         std::fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink("/dev/full", &path).unwrap();

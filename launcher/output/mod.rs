@@ -13,10 +13,11 @@
 //! * [`tail`] remembers each rank's last lines for the verdict (pure);
 //! * [`only`] says which ranks are shown (pure);
 //! * [`printer`] has the threads, [`target`] a descriptor that may be slow, full or gone, [`files`]
-//!   the files.
+//!   the files, [`listing`] their names.
 
 mod files;
 mod lines;
+mod listing;
 mod only;
 mod printer;
 mod stamp;

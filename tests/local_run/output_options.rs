@@ -76,7 +76,11 @@ fn only_some_ranks_are_shown_and_all_are_written() {
             assert_eq!(text, format!("{word} {rank}\n"));
         }
     }
-    assert_eq!(std::fs::read_dir(path).unwrap().count(), 8);
+    assert_eq!(
+        std::fs::read_dir(path).unwrap().count(),
+        9,
+        "and their list"
+    );
 }
 
 #[test]
