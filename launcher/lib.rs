@@ -16,6 +16,7 @@
 )]
 
 mod about;
+mod ask;
 pub mod cli;
 mod clock;
 pub mod drive;
@@ -28,6 +29,7 @@ pub mod reap;
 mod report;
 pub mod settings;
 mod talk;
+pub mod topo;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -66,6 +68,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         }) => {
             notes.extend(more);
             reap(*options, &notes, start)
+        }
+        Ok(Request::Topo {
+            options,
+            notes: more,
+        }) => {
+            notes.extend(more);
+            topo(*options, &notes, start)
         }
         Ok(Request::Show(text)) => talk::print(&text),
         Ok(Request::Settings(format)) => list_settings(format),
@@ -117,11 +126,7 @@ fn attempt(
 }
 
 fn reap(options: cli::ReapOptions, notes: &[String], start: Instant) -> u8 {
-    talk::start_tracing(options.verbose, start);
-    for note in notes {
-        talk::note(note);
-    }
-    let source = Source::of_one(options.origins.clone());
+    let source = begin_asking(&options.asked, notes, start);
     let settings = match settings::resolve_reap(options) {
         Ok(settings) => settings,
         Err(error) => return refuse(&source.explain(&error.to_string(), error.about())),
@@ -130,6 +135,26 @@ fn reap(options: cli::ReapOptions, notes: &[String], start: Instant) -> u8 {
         talk::say(&source.explain(&error.to_string(), error.about()));
         error.exit_code()
     })
+}
+
+fn topo(options: cli::TopoOptions, notes: &[String], start: Instant) -> u8 {
+    let source = begin_asking(&options.asked, notes, start);
+    let settings = match settings::resolve_topo(options) {
+        Ok(settings) => settings,
+        Err(error) => return refuse(&source.explain(&error.to_string(), error.about())),
+    };
+    topo::run(&settings).unwrap_or_else(|error| {
+        talk::say(&error.to_string());
+        error.exit_code()
+    })
+}
+
+fn begin_asking(asked: &cli::HostsAsked, notes: &[String], start: Instant) -> Source {
+    talk::start_tracing(asked.verbose, start);
+    for note in notes {
+        talk::note(note);
+    }
+    Source::of_one(asked.origins.clone())
 }
 
 /// What can be set, and what is.

@@ -40,6 +40,8 @@ mod report;
 mod signals;
 #[path = "local_run/terminal.rs"]
 mod terminal;
+#[path = "local_run/topo.rs"]
+mod topo;
 
 use std::ffi::OsStr;
 use std::path::Path;

@@ -10,8 +10,8 @@ const OF_EACH: [&str; 5] = ["env", "env-file", "export", "python", "wdir"];
 /// Options of any program that speak for the whole job.
 const OF_ALL: [&str; 2] = ["--host", "--hostfile"];
 
-/// What `rlaunch reap` takes: which hosts, and how they are reached.
-const OF_REAP: [&str; 9] = [
+/// What `rlaunch reap` and `topo` take: which hosts, and how they are reached.
+const OF_HOSTS_ASKED: [&str; 9] = [
     "agent",
     "host",
     "hostfile",
@@ -53,14 +53,14 @@ pub(super) fn put_in_front(layers: &Layers, programs: &mut [Vec<OsString>]) -> V
     all
 }
 
-/// As [`put_in_front`], for the words of `rlaunch reap`.
-pub(super) fn put_in_front_of_reap(
+/// As [`put_in_front`], for the words of a command that asks hosts.
+pub(super) fn put_in_front_of_hosts_asked(
     layers: &Layers,
     words: &mut Vec<OsString>,
     origins: &mut Origins,
 ) {
     let typed: Vec<OsString> = options(words).cloned().collect();
-    let defaults = layers.words(&typed, |name| OF_REAP.contains(&name), origins);
+    let defaults = layers.words(&typed, |name| OF_HOSTS_ASKED.contains(&name), origins);
     words.splice(0..0, defaults);
 }
 

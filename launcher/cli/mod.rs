@@ -4,6 +4,7 @@
 
 mod defaulting;
 mod foreign;
+mod hosts_asked;
 mod manual;
 mod normalise;
 mod options;
@@ -12,6 +13,7 @@ mod reap;
 mod spelled;
 #[cfg(test)]
 mod tests;
+mod topo;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -21,12 +23,14 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
 
 use crate::knobs::{Format, KnobError, Layers, Origins};
+pub use hosts_asked::HostsAsked;
 use options::OF_A_PROGRAM;
 pub use options::{
     AfterFailure, HostOptions, Inherit, LimitOptions, LookOptions, Options, OutputOptions,
     PlaceOptions, ProgramOptions, ReachOptions, RendezvousOptions, Scheduler,
 };
 pub use reap::ReapOptions;
+pub use topo::TopoOptions;
 
 /// What the words ask for.
 #[derive(Debug)]
@@ -39,6 +43,11 @@ pub enum Request {
     /// Look for what jobs have left on hosts.
     Reap {
         options: Box<ReapOptions>,
+        notes: Vec<String>,
+    },
+    /// Show what machines are.
+    Topo {
+        options: Box<TopoOptions>,
         notes: Vec<String>,
     },
     /// Print this on stdout (`--help`, `--version`, `man`).
@@ -85,7 +94,7 @@ pub enum CliError {
 }
 
 /// First words kept for parts of rlaunch; only as the very first argument.
-const RESERVED: [&str; 5] = ["doctor", "topo", "status", "top", "plan"];
+const RESERVED: [&str; 4] = ["doctor", "status", "top", "plan"];
 
 /// `arguments` are those after the executable's name; `defaults` tells what stands in files and
 /// variables, and is not asked where nothing is run.
@@ -103,8 +112,10 @@ pub fn parse(
     if let Some(request) = manual::request(&arguments) {
         return request;
     }
-    if first == Some("reap") {
-        return reap::parse(arguments.into_iter().skip(1), defaults);
+    match first {
+        Some("reap") => return reap::parse(arguments.into_iter().skip(1), defaults),
+        Some("topo") => return topo::parse(arguments.into_iter().skip(1), defaults),
+        _ => {}
     }
     let mut command = Options::command();
     let mut normalised = normalise::normalise(&command, arguments)?;

@@ -1,13 +1,12 @@
 //! The words of `rlaunch reap`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
-use clap::{ArgAction, Command, CommandFactory, FromArgMatches, Parser};
+use clap::{Command, Parser};
 
-use super::options::{Options, ReachOptions, Scheduler};
-use super::{CliError, Request, defaulting, normalise, one_line, shown};
-use crate::knobs::{KnobError, Layers, Origins};
+use super::hosts_asked::{self, HostsAsked};
+use super::{CliError, Request};
+use crate::knobs::{KnobError, Layers};
 
 /// Find what ended jobs have left on hosts, and end it.
 ///
@@ -23,15 +22,6 @@ use crate::knobs::{KnobError, Layers, Origins};
     args_override_self = true
 )]
 pub struct ReapOptions {
-    /// File of hosts to look at
-    #[arg(long, value_name = "FILE", aliases = ["machinefile", "f"])]
-    pub hostfile: Option<PathBuf>,
-    /// Hosts to look at: `a,b` [default: those of the scheduler's job, else this machine]
-    #[arg(short = 'H', long, value_name = "HOSTS", action = ArgAction::Append, aliases = ["hosts"])]
-    pub host: Vec<String>,
-    /// Whose hosts: of the `slurm` job that this is inside of, `none` [default: auto]
-    #[arg(long, value_name = "WHICH")]
-    pub scheduler: Option<Scheduler>,
     /// Only this job: the first digits of its id. With --end it is ended even if it still runs
     #[arg(long, value_name = "ID")]
     pub job: Option<String>,
@@ -47,14 +37,8 @@ pub struct ReapOptions {
     /// As JSON
     #[arg(long)]
     pub json: bool,
-    /// Say what is done and how long it takes; twice for more
-    #[arg(short = 'v', long, action = ArgAction::Count)]
-    pub verbose: u8,
     #[command(flatten)]
-    pub reach: ReachOptions,
-    /// Where those values stand that nobody typed.
-    #[arg(skip)]
-    pub origins: Origins,
+    pub asked: HostsAsked,
 }
 
 const AFTER: &str = "\
@@ -70,27 +54,12 @@ pub(super) fn parse(
     arguments: impl Iterator<Item = OsString>,
     defaults: impl FnOnce(&Command) -> Result<Layers, KnobError>,
 ) -> Result<Request, CliError> {
-    let mut command = ReapOptions::command();
-    let mut normalised = normalise::normalise(&command, arguments)?;
-    let mut origins = Origins::default();
-    if !defaulting::only_shows(&normalised.programs) {
-        let layers = defaults(&Options::command())?;
-        for words in &mut normalised.programs {
-            defaulting::put_in_front_of_reap(&layers, words, &mut origins);
+    let asked = |mut options: ReapOptions, origins, notes| {
+        options.asked.origins = origins;
+        Request::Reap {
+            options: Box::new(options),
+            notes,
         }
-    }
-    // `:` and further programs end up among the words, and clap refuses them.
-    let words = normalised.programs.into_iter().flatten();
-    let words = [OsString::from("rlaunch reap")].into_iter().chain(words);
-    let matches = match command.try_get_matches_from_mut(words) {
-        Ok(matches) => matches,
-        Err(error) => return shown(&error, &origins),
     };
-    let mut options =
-        ReapOptions::from_arg_matches(&matches).map_err(|error| one_line(&error, &origins))?;
-    options.origins = origins;
-    Ok(Request::Reap {
-        options: Box::new(options),
-        notes: normalised.notes,
-    })
+    hosts_asked::parse("rlaunch reap", arguments, defaults, asked)
 }

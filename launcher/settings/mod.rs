@@ -9,6 +9,7 @@ mod directory;
 mod environment;
 mod error;
 mod hosts;
+mod hosts_asked;
 mod limits;
 mod preload;
 mod programs;
@@ -19,6 +20,7 @@ mod scheduler;
 mod streams;
 #[cfg(test)]
 mod tests;
+mod topo;
 mod value;
 
 use std::path::PathBuf;
@@ -41,6 +43,7 @@ pub(crate) use programs::label as program_label;
 pub use reap::{ReapSettings, resolve_reap};
 pub use rendezvous::Rendezvous;
 pub use streams::{StdinTo, Streams};
+pub use topo::{LookedAt, TopoSettings, resolve_topo};
 
 /// A job, as meant.
 #[derive(Debug)]

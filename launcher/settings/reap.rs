@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use clap::Parser;
 use rlaunch_plan::Host;
 use rlaunch_remote::RemoteOptions;
 
 use super::value::duration;
-use super::{SettingsError, hosts, remote, scheduler};
-use crate::cli::{Options, ReapOptions};
+use super::{SettingsError, hosts_asked};
+use crate::cli::ReapOptions;
 
 #[derive(Debug)]
 pub struct ReapSettings {
@@ -28,23 +27,10 @@ const DIGITS_MIN: usize = 8;
 const DIGITS_MAX: usize = 32;
 
 pub fn resolve_reap(words: ReapOptions) -> Result<ReapSettings, SettingsError> {
-    // Hosts are named and reached as for a job.
-    let mut options = Options::parse_from(["rlaunch"]);
-    options.hosts.hostfile = words.hostfile;
-    options.hosts.host = words.host;
-    options.hosts.scheduler = words.scheduler;
-    options.output.verbose = words.verbose;
-    options.reach = words.reach;
-    let slurm = scheduler::slurm_job(options.hosts.scheduler)?;
-    let mut allocation = hosts::allocate(&[&options], slurm.as_ref(), &mut [], &mut Vec::new())?;
-    remote::add_port(&options, &mut allocation)?;
+    let asked = hosts_asked::resolve(words.asked)?;
     Ok(ReapSettings {
-        hosts: allocation
-            .hosts
-            .into_iter()
-            .map(|allocated| allocated.host)
-            .collect(),
-        remote: remote::remote(&options)?,
+        hosts: asked.hosts,
+        remote: asked.remote,
         job: job(words.job.unwrap_or_default())?,
         end: words.end,
         hinted: words.hinted,

@@ -29,4 +29,5 @@ mod signals;
 mod slurm;
 mod ssh;
 mod survivors;
+mod topo;
 mod train;

@@ -33,6 +33,7 @@ mod random;
 mod reap;
 mod record;
 mod service;
+mod snapshot;
 mod standard;
 mod start;
 mod survey;

@@ -10,8 +10,8 @@ use rlaunch_control::v1::worker_service_server::WorkerService;
 use rlaunch_control::v1::{
     BindReply, BindRequest, CompareReply, CompareRequest, InstallChunk, InstallReply,
     MakeDirectoriesReply, MakeDirectoriesRequest, OpenMasterReply, OpenMasterRequest, PreloadChunk,
-    PreloadReply, ProveMasterReply, ProveMasterRequest, ReapReply, ReapRequest, StatusReply,
-    StatusRequest, SurveyReply, SurveyRequest, ToAgent,
+    PreloadReply, ProveMasterReply, ProveMasterRequest, ReapReply, ReapRequest, SnapshotReply,
+    SnapshotRequest, StatusReply, StatusRequest, SurveyReply, SurveyRequest, ToAgent,
 };
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -21,7 +21,7 @@ use crate::cores::{self, Claims};
 use crate::job::{self, Context, JobReport, KeeperLink, outgoing};
 use crate::keeper::KeeperEnd;
 use crate::master::Master;
-use crate::{directories, install, master, preload, reap, survey};
+use crate::{directories, install, master, preload, reap, snapshot, survey};
 
 pub(crate) struct AgentService {
     state: Mutex<State>,
@@ -163,6 +163,14 @@ impl Agent for AgentService {
 
     async fn reap(&self, request: Request<ReapRequest>) -> Result<Response<ReapReply>, Status> {
         Ok(Response::new(reap::answer(request.into_inner()).await?))
+    }
+
+    async fn snapshot(
+        &self,
+        request: Request<SnapshotRequest>,
+    ) -> Result<Response<SnapshotReply>, Status> {
+        let reply = snapshot::answer(request.into_inner()).await?;
+        Ok(Response::new(reply))
     }
 
     async fn run(

@@ -24,6 +24,7 @@ pub mod host;
 pub mod hostfile;
 pub mod joining;
 pub mod map;
+pub mod names;
 pub mod placement;
 pub mod slurm;
 mod spec;

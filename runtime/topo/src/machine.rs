@@ -27,6 +27,8 @@ pub struct Machine {
     pub interfaces: Vec<Interface>,
     pub hcas: Vec<Hca>,
     pub drivers: Drivers,
+    /// Where devices hang is what a NCCL file says.
+    pub told_by_nccl_file: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]

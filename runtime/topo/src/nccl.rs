@@ -8,6 +8,8 @@ use roxmltree::{Document, Node, ParsingOptions};
 use thiserror::Error;
 
 use crate::machine::{Address, Lanes, Link, Machine, NvLink, PciDevice, Peer, Place};
+use crate::snapshot::{NCCL_FILE, VIRTUAL_TOPOLOGY};
+use crate::tree::Tree;
 
 /// NCCL reads at most 256 elements.
 const ELEMENTS_MAX: u32 = 4096;
@@ -36,6 +38,38 @@ struct DescribedDevice {
     lanes: Lanes,
     /// Address and class of what is at the other end, and how many links.
     nvlinks: Vec<(Option<Address>, bool, u32)>,
+}
+
+/// What a tree's NCCL file was good for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Followed {
+    /// There is none.
+    None,
+    Yes,
+    /// The machine is as the kernel shows it.
+    No {
+        /// Where the file stands in the tree.
+        path: &'static str,
+        error: NcclError,
+    },
+}
+
+/// The machine of a tree as NCCL sees it: the file that NCCL_TOPO_FILE names, else the cloud's, has
+/// the last word.
+pub fn machine(tree: &Tree) -> (Machine, Followed) {
+    let mut machine = crate::parse(tree);
+    let paths = [NCCL_FILE, VIRTUAL_TOPOLOGY].into_iter();
+    let Some((path, text)) = paths
+        .filter_map(|path| Some((path, tree.text(path)?)))
+        .next()
+    else {
+        return (machine, Followed::None);
+    };
+    let followed = match parse(text).and_then(|described| described.apply(&mut machine)) {
+        Ok(()) => Followed::Yes,
+        Err(error) => Followed::No { path, error },
+    };
+    (machine, followed)
 }
 
 pub fn parse(text: &str) -> Result<Described, NcclError> {
@@ -125,6 +159,7 @@ impl Described {
         if here.is_empty() {
             return Err(NcclError::NothingHere);
         }
+        machine.told_by_nccl_file = true;
         // The file's switches need not exist.
         for device in self
             .devices

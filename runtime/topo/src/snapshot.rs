@@ -4,13 +4,12 @@
 //! What cannot be read is absent; nothing here judges. Time is bounded: no folder is read past
 //! [`NAMES_MAX`] names, no file past [`FILE_MAX_BYTES`].
 
-use std::io::Read;
-use std::net::IpAddr;
+mod addresses;
+
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use nix::ifaddrs::getifaddrs;
-use nix::net::if_::InterfaceFlags;
 use thiserror::Error;
 
 use crate::layout::numbers;
@@ -20,6 +19,8 @@ use crate::tree::{Tree, TreeError};
 pub const ADDRESSES: &str = "rlaunch/addresses";
 /// Where NVML's facts stand in a tree, as JSON.
 pub const NVML: &str = "rlaunch/nvml";
+/// Where the text of the file stands that NCCL_TOPO_FILE names.
+pub const NCCL_FILE: &str = "rlaunch/nccl_topo_file";
 /// Where a cloud's machine describes what its virtual PCI hides.
 pub const VIRTUAL_TOPOLOGY: &str = "var/run/nvidia-topologyd/virtualTopology.xml";
 
@@ -121,7 +122,7 @@ const LINES: &[(&str, &[&str])] = &[
 #[derive(Debug, Error)]
 pub enum OpenError {
     #[error("cannot read it: {0}")]
-    Read(#[source] std::io::Error),
+    Read(#[source] io::Error),
     #[error("{0}")]
     Tree(#[from] TreeError),
     #[error("the folder holds no machine: neither sys/ nor proc/ is in it")]
@@ -131,11 +132,30 @@ pub enum OpenError {
 /// This machine. NVML is asked only `with_nvml`: it may take seconds.
 pub fn this_machine(with_nvml: bool) -> Tree {
     let mut tree = read(Path::new("/"));
-    tree.put(ADDRESSES, &addresses());
+    tree.put(ADDRESSES, &addresses::read());
     if with_nvml && let Some(facts) = crate::nvml::read(NVML_PATIENCE) {
         tree.put(NVML, &facts.to_json());
     }
     tree
+}
+
+/// The file that NCCL_TOPO_FILE names here: NCCL then reads it in place of the cloud's.
+pub fn nccl_file_of_environment() -> Option<PathBuf> {
+    let path = std::env::var_os("NCCL_TOPO_FILE");
+    path.filter(|path| !path.is_empty()).map(PathBuf::from)
+}
+
+/// Puts the text of a NCCL file into the tree.
+pub fn add_nccl_file(tree: &mut Tree, path: &Path) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path)?;
+    file.take(FILE_MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > FILE_MAX_BYTES {
+        let limit = FILE_MAX_BYTES / 1024;
+        return Err(io::Error::other(format!("it has over {limit} KiB")));
+    }
+    tree.put(NCCL_FILE, &String::from_utf8_lossy(&bytes));
+    Ok(())
 }
 
 /// A machine on file: a folder that stands for its root, or one text of it ([`Tree::parse`]).
@@ -177,7 +197,7 @@ pub fn read(root: &Path) -> Tree {
     for (pattern, wanted) in LINES {
         reader.each(pattern, |reader, path| reader.lines(path, wanted));
     }
-    for known in [ADDRESSES, NVML] {
+    for known in [ADDRESSES, NVML, NCCL_FILE] {
         reader.file(known);
     }
     reader.cpus();
@@ -356,48 +376,4 @@ fn is_of_interest(class: &str) -> bool {
     ["02", "03", "0604", "0680", "0c06", "12"]
         .iter()
         .any(|kind| class.starts_with(kind))
-}
-
-/// `eth0 up,running 10.0.0.5/24`, a line for each address, or without one.
-fn addresses() -> String {
-    let Ok(entries) = getifaddrs() else {
-        return String::new();
-    };
-    let mut lines: Vec<String> = Vec::new();
-    for entry in entries {
-        let flags = [
-            (InterfaceFlags::IFF_UP, "up"),
-            (InterfaceFlags::IFF_RUNNING, "running"),
-            (InterfaceFlags::IFF_LOOPBACK, "loopback"),
-            (InterfaceFlags::IFF_POINTOPOINT, "pointopoint"),
-        ];
-        let flags = flags.iter().filter(|(flag, _)| entry.flags.contains(*flag));
-        let flags: Vec<&str> = flags.map(|(_, name)| *name).collect();
-        let flags = match flags.is_empty() {
-            true => "-".to_owned(),
-            false => flags.join(","),
-        };
-        let address = entry.address.as_ref().and_then(crate::survey::ip);
-        let mask = entry.netmask.as_ref().and_then(crate::survey::ip);
-        let address = address.map(|ip| match mask.map(prefix) {
-            Some(prefix) => format!(" {ip}/{prefix}"),
-            None => format!(" {ip}"),
-        });
-        let line = format!(
-            "{} {flags}{}\n",
-            entry.interface_name,
-            address.unwrap_or_default()
-        );
-        if !lines.contains(&line) {
-            lines.push(line);
-        }
-    }
-    lines.concat()
-}
-
-fn prefix(mask: IpAddr) -> u32 {
-    match mask {
-        IpAddr::V4(mask) => mask.to_bits().leading_ones(),
-        IpAddr::V6(mask) => mask.to_bits().leading_ones(),
-    }
 }

@@ -5,6 +5,7 @@
 
 use crate::Placement;
 use crate::allocation::Allocation;
+use crate::names;
 use crate::placement::Node;
 
 use super::{SlurmJob, compress};
@@ -25,7 +26,7 @@ impl Step {
         };
         let world = placement.ranks.len().to_string();
         let nodes = placement.nodes.len().to_string();
-        let list = compress::nodes(placement.nodes.iter().map(|node| name(node.host)));
+        let list = names::compressed(placement.nodes.iter().map(|node| name(node.host)));
         let tasks = compress::counts(placement.nodes.iter().map(Node::rank_count));
         let common = vec![
             ("SLURM_NTASKS", world.clone()),

@@ -1,8 +1,8 @@
 use super::*;
 use crate::PlacementRequest;
 use crate::allocation::{Allocation, parse_host_list};
-use crate::hostfile;
 use crate::placement::place;
+use crate::{hostfile, names};
 
 fn read(variables: &[(&str, &str)]) -> Result<Option<SlurmJob>, SlurmError> {
     SlurmJob::read(&|name| {
@@ -96,11 +96,11 @@ fn compressed_lists_expand_to_the_same() {
         &["n99999999999999999999", "n1"],
         &["0", "1"],
     ] {
-        let list = compress::nodes(names.iter().copied());
+        let list = names::compressed(names.iter().copied());
         assert_eq!(expand_nodes(&list).unwrap(), names, "{list}");
     }
     assert_eq!(
-        compress::nodes(["node1", "node2", "node4", "gpu07"].into_iter()),
+        names::compressed(["node1", "node2", "node4", "gpu07"].into_iter()),
         "node[1-2,4],gpu07"
     );
     assert_eq!(compress::counts([3, 1, 1].into_iter()), "3,1(x2)");

@@ -242,6 +242,21 @@ pub struct PreloadReply {
     pub files: u32,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SnapshotRequest {
+    /// NCCL's topology file on this host; empty: as NCCL finds it
+    #[prost(bytes = "bytes", tag = "1")]
+    pub topo_file: ::prost::bytes::Bytes,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SnapshotReply {
+    /// recorded, as a file has it
+    #[prost(string, tag = "1")]
+    pub machine: ::prost::alloc::string::String,
+    /// why the topology file was not
+    #[prost(string, tag = "2")]
+    pub not_read: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReapRequest {
     /// the first digits of its id; empty: every job
     #[prost(string, tag = "1")]
@@ -1134,6 +1149,27 @@ pub mod agent_client {
             req.extensions_mut().insert(GrpcMethod::new("rlaunch.v1.Agent", "Reap"));
             self.inner.unary(req, path, codec).await
         }
+        /// The facts that a picture of this machine is made of.
+        pub async fn snapshot(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SnapshotRequest>,
+        ) -> std::result::Result<tonic::Response<super::SnapshotReply>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/rlaunch.v1.Agent/Snapshot",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("rlaunch.v1.Agent", "Snapshot"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Which of the launcher's files are lacking here, and which differ.
         pub async fn compare(
             &mut self,
@@ -1250,6 +1286,11 @@ pub mod agent_server {
             &self,
             request: tonic::Request<super::ReapRequest>,
         ) -> std::result::Result<tonic::Response<super::ReapReply>, tonic::Status>;
+        /// The facts that a picture of this machine is made of.
+        async fn snapshot(
+            &self,
+            request: tonic::Request<super::SnapshotRequest>,
+        ) -> std::result::Result<tonic::Response<super::SnapshotReply>, tonic::Status>;
         /// Which of the launcher's files are lacking here, and which differ.
         async fn compare(
             &self,
@@ -1640,6 +1681,49 @@ pub mod agent_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ReapSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/rlaunch.v1.Agent/Snapshot" => {
+                    #[allow(non_camel_case_types)]
+                    struct SnapshotSvc<T: Agent>(pub Arc<T>);
+                    impl<T: Agent> tonic::server::UnaryService<super::SnapshotRequest>
+                    for SnapshotSvc<T> {
+                        type Response = super::SnapshotReply;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SnapshotRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Agent>::snapshot(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SnapshotSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

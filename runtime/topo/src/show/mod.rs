@@ -1,6 +1,7 @@
 //! A machine for people and programs: what hangs where, how far it is, what belongs together and why.
 //! Pure. Decisions arrive here as data; only here they become words.
 
+mod common;
 mod matrix;
 mod svg;
 mod tree;
@@ -13,7 +14,8 @@ use crate::distance::{Distance, between_gpus, over_pci};
 use crate::machine::{Address, Machine, Place};
 use crate::rails::{LeftOut, Rails, rails};
 
-pub use svg::svg;
+pub use common::common;
+pub use svg::{svg, svg_of};
 pub use words::{left_out, rejected, why, why_cores};
 
 /// Everything that is shown.
@@ -78,18 +80,15 @@ pub fn view(machine: Machine) -> View {
 
 /// Tree, matrix, and what belongs together.
 pub fn text(view: &View) -> String {
-    [
+    let mut parts = vec![
         tree::tree(&view.machine),
         matrix::matrix(view),
         words::together(view),
-    ]
-    .join("\n")
-}
-
-pub fn json(view: &View) -> String {
-    let mut text = serde_json::to_string_pretty(view).unwrap_or_default();
-    text.push('\n');
-    text
+    ];
+    parts.retain(|part| !part.is_empty());
+    // Names come from other machines: none of them moves the reader's cursor.
+    let is_bad = |letter: char| letter.is_control() && letter != '\n';
+    parts.join("\n").replace(is_bad, "\u{fffd}")
 }
 
 /// `GPU0`, `GPU0/2` for its third MIG device.

@@ -23,6 +23,38 @@ struct Item {
 }
 
 pub fn svg(view: &View) -> String {
+    svg_of(&[(String::new(), view.clone())])
+}
+
+/// Several machines one below the other, each with its hosts above.
+pub fn svg_of(machines: &[(String, View)]) -> String {
+    let mut body = String::new();
+    let (mut width, mut height) = (0, 0);
+    for (hosts, view) in machines {
+        let picture = picture(hosts, view);
+        // Its own coordinates, below those before it.
+        let _ = writeln!(
+            body,
+            "<svg y=\"{height}\" width=\"{}\" height=\"{}\">\n{}</svg>",
+            picture.width, picture.height, picture.body
+        );
+        width = width.max(picture.width);
+        height += picture.height;
+    }
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
+         <rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\n\
+         {body}</svg>\n"
+    )
+}
+
+struct Picture {
+    width: u32,
+    height: u32,
+    body: String,
+}
+
+fn picture(hosts: &str, view: &View) -> Picture {
     let mut items = items(view);
     let mut nodes: Vec<Option<u32>> = view
         .machine
@@ -49,14 +81,22 @@ pub fn svg(view: &View) -> String {
     lines(&mut body, view, &items);
     let width = GAP + u32::try_from(nodes.len()).unwrap_or_default() * (PANEL + GAP);
     let height = height + GAP;
-    let title = escape(view.machine.product.as_deref().unwrap_or("This machine"));
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
-         <rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\n\
-         <text x=\"{GAP}\" y=\"24\" font-size=\"16\" fill=\"#222222\">{title}</text>\n\
+    let product = view.machine.product.as_deref().unwrap_or("Unnamed machine");
+    let title = match hosts {
+        "" => product.to_owned(),
+        hosts => format!("{hosts}: {product}"),
+    };
+    let title = escape(&title);
+    let body = format!(
+        "<text x=\"{GAP}\" y=\"24\" font-size=\"16\" fill=\"#222222\">{title}</text>\n\
          <text x=\"{GAP}\" y=\"42\" fill=\"#666666\">GPUs green, network devices blue; a line leads from a GPU to its network device</text>\n\
-         {body}</svg>\n"
-    )
+         {body}"
+    );
+    Picture {
+        width,
+        height,
+        body,
+    }
 }
 
 fn items(view: &View) -> Vec<Item> {

@@ -73,7 +73,7 @@ fn head(machine: &Machine) -> String {
             .quota_milli
             .map(|milli| format!("time of {} cores", f64::from(milli) / 1000.0)),
     );
-    let name = machine.product.as_deref().unwrap_or("This machine");
+    let name = machine.product.as_deref().unwrap_or("Unnamed machine");
     let mut out = format!("{name}: {}\n", facts.join(", "));
     let drivers = &machine.drivers;
     let mut software = Vec::new();
@@ -85,7 +85,10 @@ fn head(machine: &Machine) -> String {
     );
     software.extend(drivers.peer_memory.clone());
     if !machine.gpus.is_empty() && !drivers.nvml {
-        software.push("NVML was not asked: NVLinks are unknown".to_owned());
+        software.push("NVML told nothing: NVLinks are unknown".to_owned());
+    }
+    if machine.told_by_nccl_file {
+        software.push("devices are where NCCL's topology file says".to_owned());
     }
     if !software.is_empty() {
         let _ = writeln!(out, "{}", software.join(", "));
