@@ -168,7 +168,11 @@ fn list_settings(format: knobs::Format) -> u8 {
     notes.iter().for_each(|note| talk::note(note));
     match layers {
         Ok(layers) => talk::print(&knobs::list(&layers, format)),
-        Err(error) => refuse(&error.to_string()),
+        // What there is helps to mend it.
+        Err(error) => {
+            talk::print(&knobs::list(&knobs::Layers::none(&command), format));
+            refuse(&error.to_string())
+        }
     }
 }
 

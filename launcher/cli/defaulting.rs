@@ -64,6 +64,20 @@ pub(super) fn put_in_front_of_hosts_asked(
     words.splice(0..0, defaults);
 }
 
+/// Stands among normalised words for a switch that is typed to be off, so that files and variables
+/// are not asked; clap has no such word.
+pub(super) fn off(long: &str) -> OsString {
+    format!("--{long}{OFF}").into()
+}
+
+/// No value that a user types: it would end a C string.
+const OFF: &str = "=\0";
+
+/// They have spoken.
+pub(super) fn leave_out_off(words: &mut Vec<OsString>) {
+    words.retain(|word| !word.as_encoded_bytes().ends_with(OFF.as_bytes()));
+}
+
 /// Those in front of the program.
 fn options(words: &[OsString]) -> impl Iterator<Item = &OsString> {
     words.iter().take_while(|word| *word != "--")

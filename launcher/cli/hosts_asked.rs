@@ -47,6 +47,8 @@ pub(super) fn parse<O: Parser>(
             defaulting::put_in_front_of_hosts_asked(&layers, words, &mut origins);
         }
     }
+    let programs = &mut normalised.programs;
+    programs.iter_mut().for_each(defaulting::leave_out_off);
     // `:` and further programs end up among the words, and clap refuses them.
     let words = normalised.programs.into_iter().flatten();
     let words = [OsString::from(name)].into_iter().chain(words);

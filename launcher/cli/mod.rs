@@ -70,7 +70,7 @@ pub enum CliError {
     },
     #[error("{option} needs a value")]
     ValueMissing { option: String },
-    #[error("{option} takes no value")]
+    #[error("{option} takes no value but true and false")]
     NoValueTaken { option: String },
     #[error("{option}: {why}")]
     Refused { option: String, why: &'static str },
@@ -123,6 +123,10 @@ pub fn parse(
         true => vec![Origins::default(); normalised.programs.len()],
         false => defaulting::put_in_front(&defaults(&command)?, &mut normalised.programs),
     };
+    normalised
+        .programs
+        .iter_mut()
+        .for_each(defaulting::leave_out_off);
     let several = normalised.programs.len() > 1;
     let mut programs = Vec::with_capacity(normalised.programs.len());
     for (number, (words, origins)) in normalised.programs.into_iter().zip(origins).enumerate() {
@@ -151,7 +155,8 @@ pub fn parse(
 /// `--json`, for a command line with a mistake: where the report of it goes. It counts if it stands
 /// before the mistake.
 pub fn typed_json(arguments: impl IntoIterator<Item = OsString>) -> Option<PathBuf> {
-    let words = normalise::understood(&Options::command(), arguments);
+    let mut words = normalise::understood(&Options::command(), arguments);
+    defaulting::leave_out_off(&mut words);
     words.iter().rev().find_map(|word| {
         let rest = word.to_str()?.strip_prefix("--json")?;
         match rest.strip_prefix('=') {

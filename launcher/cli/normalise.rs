@@ -16,8 +16,10 @@ use std::os::unix::ffi::OsStrExt;
 use clap::Command;
 
 use super::CliError;
+use super::defaulting::off;
 use super::foreign::{self, Meaning};
 use super::spelled::{COUNTING, Known, Table};
+use crate::knobs::switch;
 
 /// Words for clap, and what to tell the user about words that are not followed.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -182,13 +184,21 @@ impl Scan {
             self.words.push(format!("--{}", known.long).into());
             return Ok(false);
         }
+        let on = attached.as_deref().and_then(OsStr::to_str).and_then(switch);
+        match on {
+            Some(on) if !known.takes_value || known.value_is_optional => {
+                self.switch(known, on);
+                return Ok(false);
+            }
+            _ => {}
+        }
         if !known.takes_value {
             if attached.is_some() {
                 let option = typed.to_string_lossy();
                 let option = option.split('=').next().unwrap_or_default().to_owned();
                 return Err(CliError::NoValueTaken { option });
             }
-            self.words.push(format!("--{}", known.long).into());
+            self.switch(known, true);
             return Ok(false);
         }
         let value = match attached {
@@ -203,6 +213,14 @@ impl Scan {
             long => self.push(long, &value),
         }
         Ok(known.long == "module")
+    }
+
+    /// Off takes back what was typed before, and what files and variables would give.
+    fn switch(&mut self, known: &Known, on: bool) {
+        let word = OsString::from(format!("--{}", known.long));
+        let off = off(&known.long);
+        self.words.retain(|it| *it != off && (on || *it != word));
+        self.words.push(if on { word } else { off });
     }
 
     /// srun's `--export=ALL,A=1` and `--export=NONE`.

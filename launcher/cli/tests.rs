@@ -234,7 +234,10 @@ fn mistakes_say_what_and_what_to_try() {
         ),
         ("-np", "-np needs a value"),
         ("--mca btl", "--mca needs a value"),
-        ("--tag-output=yes true", "--tag-output takes no value"),
+        (
+            "--tag-output=2 true",
+            "--tag-output takes no value but true and false",
+        ),
         (
             "-np 4",
             "no program given: rlaunch [options] PROGRAM [args]; see `rlaunch --help`",

@@ -64,7 +64,8 @@ fn values(knob: &Knob, value: &OsStr) -> Result<Vec<OsString>, String> {
     }
 }
 
-fn switch(text: &str) -> Option<bool> {
+/// What people write for on and off.
+pub(crate) fn switch(text: &str) -> Option<bool> {
     match text.trim().to_ascii_lowercase().as_str() {
         "1" | "true" | "yes" | "on" => Some(true),
         "0" | "false" | "no" | "off" => Some(false),

@@ -94,8 +94,7 @@ pub(super) fn doubtful(metadata: &Metadata, user: u32) -> Option<&'static str> {
 }
 
 /// What can't be looked at is as if it weren't there: above this directory that is nobody's fault. A
-/// link is there, whatever it leads to; a folder of that name is none of ours.
+/// link is there, whatever it leads to, and so is a folder: reading it is a mistake that is told.
 fn exists(path: &Path) -> bool {
-    let is_file = |it: Metadata| it.is_file();
-    path.metadata().map_or_else(|_| path.is_symlink(), is_file)
+    path.symlink_metadata().is_ok()
 }

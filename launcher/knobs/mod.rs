@@ -24,6 +24,7 @@ mod tests;
 
 use std::ffi::OsString;
 
+pub(crate) use environment::switch;
 pub use error::{Check, KnobError};
 pub use list::{Format, list};
 pub use merge::{Layers, Origins};

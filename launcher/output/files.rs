@@ -61,7 +61,13 @@ impl FilesError {
 impl Files {
     /// Makes the directory with those above it, if need be.
     pub fn make_directory(path: &Path) -> Result<(), FilesError> {
-        std::fs::create_dir_all(path).map_err(FilesError::at(path.to_owned()))
+        std::fs::create_dir_all(path)
+            .map_err(|error| match error.kind() {
+                // A file of that name is there.
+                io::ErrorKind::AlreadyExists => io::ErrorKind::NotADirectory.into(),
+                _ => error,
+            })
+            .map_err(FilesError::at(path.to_owned()))
     }
 
     /// Makes all files of a world, empty; only stdout's if stderr goes there too. Of the job's first
@@ -238,6 +244,12 @@ mod tests {
         std::fs::write(&path, "").unwrap();
         let error = Files::create(&path.join("below"), 0, 1, false, false).unwrap_err();
         assert!(error.to_string().contains("file/below: Not a directory"));
+        let error = Files::create(&path, 0, 1, false, false).unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.starts_with("--output-dir: ") && text.contains("/file: not a directory\n"),
+            "{text}"
+        );
     }
 
     /// What cannot be written is told once, and counted.

@@ -24,6 +24,10 @@ fn mistakes_are_refused_with_their_values() {
         ("-np x true", "-np x: expected a whole number"),
         ("-np -1 true", "-np -1: expected a whole number"),
         (
+            "-np 99999999999 true",
+            "-np 99999999999: expected a whole number, at most 4294967295",
+        ),
+        (
             "--timeout soon true",
             "--timeout soon: expected a time, such as 90, 1.5, 500ms, 10m, 2h",
         ),

@@ -1,6 +1,7 @@
 //! Words as numbers, ports, addresses and times.
 
 use std::net::IpAddr;
+use std::num::{IntErrorKind, ParseIntError};
 use std::time::Duration;
 
 use super::SettingsError;
@@ -11,13 +12,16 @@ pub(super) fn whole(
     text: Option<&str>,
 ) -> Result<Option<u32>, SettingsError> {
     let Some(text) = text else { return Ok(None) };
-    let problem = "expected a whole number";
-    let value = || text.to_owned();
-    text.parse().map(Some).map_err(|_| SettingsError::Value {
-        option,
-        value: value(),
-        problem,
-    })
+    text.parse()
+        .map(Some)
+        .map_err(|error: ParseIntError| SettingsError::Value {
+            option,
+            value: text.to_owned(),
+            problem: match error.kind() {
+                IntErrorKind::PosOverflow => "expected a whole number, at most 4294967295",
+                _ => "expected a whole number",
+            },
+        })
 }
 
 pub(super) fn port(option: &'static str, text: Option<&str>) -> Result<Option<u16>, SettingsError> {

@@ -120,6 +120,15 @@ fn settings_come_from_files_and_variables() {
         (typed.stdout, typed.stderr),
         ("typed\n".repeat(2), String::new())
     );
+    // Whoever types a switch to be off is not asked again.
+    let tag = ("RLAUNCH_TAG_OUTPUT", "1");
+    let one = ["-np", "1", "echo", "here"];
+    assert_eq!(run(tag, &one).stdout, "[0]<stdout>: here\n");
+    for off in ["--tag-output=false", "-tag-output=0"] {
+        let words: Vec<&str> = ["--tag-output", off].into_iter().chain(one).collect();
+        let off = run(tag, &words);
+        assert_eq!((off.stdout.as_str(), off.stderr.as_str()), ("here\n", ""));
+    }
     let refused = |variable, text: &str| {
         let run = run(variable, &["true"]);
         assert_eq!(run.code, Some(2));

@@ -10,6 +10,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, ValueEnum};
 use rlaunch_wire::{DType, Op};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 const AFTER_HELP: &str = "\
 Start it as ranks: `rlaunch -np 2 rperf all_reduce -b 8 -e 64M -f 4`; mpirun, mpiexec, srun and \
@@ -53,10 +54,10 @@ pub(crate) struct Arguments {
     #[arg(short = 'i', long = "stepbytes", value_name = "SIZE", default_value = "1M", value_parser = parse_size)]
     pub(crate) step_bytes: u64,
     /// Each size is the one before times this [of latency 2, without -i]
-    #[arg(short = 'f', long = "stepfactor", value_name = "N", value_parser = clap::value_parser!(u64).range(2..))]
+    #[arg(short = 'f', long = "stepfactor", value_name = "N", value_parser = at_least::<u64, 2>)]
     step_factor: Option<u64>,
     /// Timed calls of each size [default: what fits in 20 ms, 20 to 5000]
-    #[arg(short = 'n', long = "iters", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'n', long = "iters", value_name = "N", value_parser = at_least::<u32, 1>)]
     pub(crate) iterations: Option<u32>,
     /// Calls of each size before the clock starts
     #[arg(
@@ -67,7 +68,7 @@ pub(crate) struct Arguments {
     )]
     pub(crate) warmups: u32,
     /// Calls that are started together and then waited for, in each timed call
-    #[arg(short = 'm', long = "agg_iters", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'm', long = "agg_iters", value_name = "N", default_value_t = 1, value_parser = at_least::<u32, 1>)]
     pub(crate) aggregated: u32,
     /// Times the whole table is repeated; 0 repeats until it is stopped
     #[arg(
@@ -106,7 +107,7 @@ pub(crate) struct Arguments {
     #[arg(short = 'J', long = "output_file", value_name = "FILE.json")]
     pub(crate) output_file: Option<PathBuf>,
     /// Seconds that a call may take
-    #[arg(short = 'T', long = "timeout", value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'T', long = "timeout", value_name = "SECONDS", value_parser = at_least::<u32, 1>)]
     pub(crate) timeout_s: Option<u32>,
     /// Reports the memory that each rank has used at most
     #[arg(short = 'M', long = "memory", value_name = "0|1", default_value_t = 0, num_args = 0..=1, default_missing_value = "1", value_parser = clap::value_parser!(u8).range(..=1))]
@@ -365,6 +366,12 @@ fn without_noise(mut error: clap::Error) -> clap::Error {
         }
     }
     error
+}
+
+/// clap's own range of a number would tell of an end that nobody means.
+fn at_least<T: FromStr + PartialOrd + From<u8>, const LEAST: u8>(text: &str) -> Result<T, String> {
+    let number = text.parse().ok().filter(|number| *number >= T::from(LEAST));
+    number.ok_or_else(|| format!("expected a whole number, at least {LEAST}"))
 }
 
 fn parse_root(text: &str) -> Result<Choice<u32>, String> {
