@@ -1,5 +1,6 @@
 //! An sshd of a test's own on 127.0.0.1, with its own keys, configuration and home folder. It is
-//! ended when the value is dropped, also by a panic.
+//! ended when the value is dropped, also by a panic, with the processes that serve its connections and
+//! what these run, which would outlive it.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -9,12 +10,16 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use rlaunch_remote::{HostTarget, RemoteOptions};
 
 pub(crate) struct Sshd {
     folder: tempfile::TempDir,
     pub(crate) port: u16,
     server: Option<Child>,
+    /// Of servers that were stopped.
+    outliving: Vec<Process>,
     log: mpsc::Receiver<String>,
 }
 
@@ -39,6 +44,7 @@ impl Sshd {
             folder,
             port,
             server: None,
+            outliving: Vec::new(),
             log,
         };
         fs::create_dir(sshd.path("home")).unwrap();
@@ -75,7 +81,9 @@ impl Sshd {
         self.start_again();
     }
 
+    /// Its connections go on.
     pub(crate) fn stop(&mut self) {
+        self.outliving.extend(self.below());
         let mut server = self.server.take().unwrap();
         server.kill().unwrap();
         server.wait().unwrap();
@@ -181,19 +189,23 @@ impl Sshd {
     }
 
     /// The processes that serve connections.
-    pub(crate) fn connections(&self) -> Vec<i32> {
-        let server = self.server.as_ref().unwrap().id().to_string();
-        let entries = fs::read_dir("/proc").unwrap().flatten();
-        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        pids.filter(|pid| {
-            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-            let fields = stat
-                .rsplit_once(") ")
-                .map(|(_, fields)| fields)
-                .unwrap_or_default();
-            fields.split(' ').nth(1) == Some(&server)
-        })
-        .collect()
+    pub(crate) fn connections(&self) -> Vec<Process> {
+        let server = self.server.as_ref().map(Child::id);
+        let all = Process::all().into_iter();
+        all.filter(|process| Some(process.parent) == server)
+            .collect()
+    }
+
+    /// Those, and what they run.
+    fn below(&self) -> Vec<Process> {
+        let mut below = self.connections();
+        let all = Process::all();
+        let mut at = 0;
+        while let Some(parent) = below.get(at).map(|process| process.pid) {
+            below.extend(all.iter().filter(|it| it.parent == parent).cloned());
+            at += 1;
+        }
+        below
     }
 
     /// Lines said until now.
@@ -204,11 +216,70 @@ impl Sshd {
 
 impl Drop for Sshd {
     fn drop(&mut self) {
+        if let Some(server) = &self.server {
+            // Stopped, it takes no more connections while those that are there are looked for.
+            signal(server.id(), Signal::SIGSTOP);
+            let below = self.below();
+            self.outliving.extend(below);
+        }
         if let Some(server) = &mut self.server {
             let _ = server.kill();
             let _ = server.wait();
         }
+        self.outliving.iter().for_each(Process::end);
+        let limit = Instant::now() + Duration::from_secs(10);
+        loop {
+            self.outliving.retain(Process::is_there);
+            if self.outliving.is_empty() || std::thread::panicking() {
+                return;
+            }
+            assert!(Instant::now() < limit, "left: {:?}", self.outliving);
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
+}
+
+/// A process, which is another one if it began at another time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Process {
+    pid: u32,
+    parent: u32,
+    began: String,
+}
+
+impl Process {
+    fn all() -> Vec<Self> {
+        let entries = fs::read_dir("/proc").unwrap().flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        pids.filter_map(Self::read).collect()
+    }
+
+    /// None: it is gone, or only waits for its parent.
+    fn read(pid: u32) -> Option<Self> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (_, fields) = stat.rsplit_once(") ")?;
+        let fields: Vec<&str> = fields.split(' ').collect();
+        (fields[0] != "Z").then(|| Self {
+            pid,
+            parent: fields[1].parse().unwrap_or_default(),
+            began: fields[19].to_owned(),
+        })
+    }
+
+    fn is_there(&self) -> bool {
+        Self::read(self.pid).is_some_and(|now| now.began == self.began)
+    }
+
+    pub(crate) fn end(&self) {
+        if self.is_there() {
+            signal(self.pid, Signal::SIGKILL);
+        }
+    }
+}
+
+fn signal(pid: u32, signal: Signal) {
+    // It may have ended by itself.
+    let _ = kill(Pid::from_raw(pid.cast_signed()), signal);
 }
 
 /// The example of this package, which `cargo test` builds beside the tests.

@@ -50,8 +50,7 @@ async fn a_killed_connection_is_an_end_of_the_stream() {
     let mut connection = converse(connection, 10).await;
     let connections = sshd.connections();
     assert_eq!(connections.len(), 1);
-    let pid = nix::unistd::Pid::from_raw(connections[0]);
-    nix::sys::signal::kill(pid, nix::sys::signal::SIGKILL).unwrap();
+    connections[0].end();
     let mut rest = Vec::new();
     let read = tokio::time::timeout(Duration::from_secs(5), connection.io.read_to_end(&mut rest));
     assert_eq!(read.await.expect("within 5 s").unwrap_or(0), 0);
