@@ -2,6 +2,7 @@
 //!
 //! Nothing here waits.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use nix::libc;
@@ -33,6 +34,7 @@ pub(super) struct Driver<'a> {
     /// `--report-bindings`: what was planned, by rank.
     reported_cores: Option<&'a Cores>,
     pub(super) supervisor: Supervisor,
+    pub(super) limits_set_by: &'a BTreeMap<&'static str, String>,
     pub(super) links: Links,
     pub(super) printer: Printer,
     pub(super) start: Instant,
@@ -80,7 +82,7 @@ pub(super) struct RankState {
 
 impl<'a> Driver<'a> {
     pub(super) fn new(
-        settings: &Settings,
+        settings: &'a Settings,
         plan: &'a Plan,
         nodes: Vec<Reached>,
         launches: Vec<v1::Launch>,
@@ -130,6 +132,7 @@ impl<'a> Driver<'a> {
                 .collect(),
             reported_cores: settings.binding.report.then_some(&plan.cores),
             supervisor,
+            limits_set_by: &settings.limits.set_by,
             links: Links::open(nodes, launches),
             printer,
             start,

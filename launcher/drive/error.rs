@@ -158,6 +158,14 @@ fn reach_options(errors: &[ReachError]) -> &'static [&'static str] {
         | ReachCause::OtherBuild { .. } => Some(["agent"].as_slice()),
         ReachCause::LoginRefused { .. } => Some(["identity"].as_slice()),
         ReachCause::Refused => Some(["ssh-port"].as_slice()),
+        ReachCause::File {
+            option: Some("agent"),
+            ..
+        } => Some(["agent"].as_slice()),
+        ReachCause::File {
+            option: Some("identity"),
+            ..
+        } => Some(["identity"].as_slice()),
         _ => None,
     });
     option.unwrap_or_default()

@@ -134,6 +134,8 @@ impl Driver<'_> {
             .rank()
             .map(|rank| self.placement.ranks[rank as usize].program);
         verdict.program = program.and_then(|index| self.programs[index as usize].clone());
+        let limit = verdict.limit();
+        verdict.limit_set_by = limit.and_then(|option| self.limits_set_by.get(option).cloned());
         let broken_pipe =
             matches!(verdict.outcome, Outcome::Interrupted { .. }) && self.stdout_closed;
         let mut text = verdict.render();

@@ -1,5 +1,6 @@
 //! How long things may take, and what becomes of a job with a failed rank.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rlaunch_plan::supervise::OnFailure;
@@ -17,7 +18,12 @@ pub struct Limits {
     /// From here to the last rank's start; of each attempt. None: as long as it takes.
     pub start_timeout: Option<Duration>,
     pub max_restarts: u32,
+    /// Where those of [`TOLD`] stand that nobody typed.
+    pub set_by: BTreeMap<&'static str, String>,
 }
+
+/// Limits whose end is told with where they were set.
+const TOLD: [&str; 3] = ["timeout", "start-timeout", "host-timeout"];
 
 pub(super) fn limits(options: &Options) -> Result<Limits, SettingsError> {
     Ok(Limits {
@@ -39,6 +45,10 @@ pub(super) fn limits(options: &Options) -> Result<Limits, SettingsError> {
         )
         .filter(|limit| !limit.is_zero()),
         max_restarts: whole("--max-restarts", options.limits.max_restarts.as_deref())?.unwrap_or(0),
+        set_by: TOLD
+            .into_iter()
+            .filter_map(|option| Some((option, options.origins.of(option)?.told())))
+            .collect(),
     })
 }
 

@@ -133,6 +133,28 @@ fn what_is_typed_is_not_blamed_on_a_file() {
     assert!(run.stderr.contains(&at), "{}", run.stderr);
 }
 
+/// A limit that nobody typed looks like a fault of rlaunch's own.
+#[test]
+fn a_limit_that_ends_a_job_is_told_with_where_it_was_set() {
+    let place = Place::new();
+    place.users("kill-after = 1\ntimeout = 0.3\n");
+    let words = ["-np", "1", "sleep", "100"];
+    let told = |run: Run, place: &str| {
+        assert_eq!(run.code, Some(124), "{}", run.stderr);
+        let text = format!("within 300 ms (--timeout{place})\n");
+        assert!(run.stderr.contains(&text), "{}", run.stderr);
+    };
+    let at = format!(", set by {}:2", place.file().display());
+    told(place.run(&[], &words), &at);
+    let variable = [("RLAUNCH_JOB_TIMEOUT", "0.3")];
+    let at = ", set by the environment variable RLAUNCH_JOB_TIMEOUT";
+    told(place.run(&variable, &words), at);
+    told(
+        place.run(&[], &[&["--timeout", "0.3"] as &[&str], &words].concat()),
+        "",
+    );
+}
+
 /// Also those that a run would not come to.
 #[test]
 fn all_mistakes_are_told_together() {

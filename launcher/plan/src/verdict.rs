@@ -28,6 +28,9 @@ pub struct Verdict {
     /// The causing rank's program, where the job has several: `program 1 (worker.py)`; filled in by
     /// the driver.
     pub program: Option<String>,
+    /// Where the limit that was reached was set, if nobody typed it: `rlaunch.toml:3`; filled in by the
+    /// driver.
+    pub limit_set_by: Option<String>,
     /// How each rank ended, by rank.
     pub ranks: Vec<RankFate>,
     /// Hosts that were silent when something failed elsewhere.
@@ -216,6 +219,22 @@ impl Verdict {
         match &self.outcome {
             Outcome::Failed { cause } => cause.rank(),
             _ => None,
+        }
+    }
+
+    /// The option whose limit was reached.
+    pub fn limit(&self) -> Option<&'static str> {
+        match &self.outcome {
+            Outcome::TimedOut { .. } => Some("timeout"),
+            Outcome::Failed { cause } => match cause {
+                Cause::NotStarted { .. } => Some("start-timeout"),
+                Cause::HostLost {
+                    kind: LossKind::Silent,
+                    ..
+                } => Some("host-timeout"),
+                _ => None,
+            },
+            Outcome::Success | Outcome::Interrupted { .. } => None,
         }
     }
 

@@ -60,7 +60,12 @@ pub enum ReachCause {
         place: String,
     },
     #[error("{path}: {reason}", path = path.display())]
-    File { path: PathBuf, reason: String },
+    File {
+        path: PathBuf,
+        reason: String,
+        /// Which of rlaunch's options names it.
+        option: Option<&'static str>,
+    },
     #[error("login refused for {user}: {}", refused(keys))]
     LoginRefused {
         user: String,

@@ -113,6 +113,7 @@ impl Agent {
         let failed = |reason: String| ReachCause::File {
             path: path.to_owned(),
             reason,
+            option: Some("agent"),
         };
         let file = read_loaded(path).map_err(|error| failed(error.to_string()))?;
         Self::from_file(file, shown).map_err(failed)

@@ -214,6 +214,7 @@ impl Supervisor {
             findings: cause.map(|rank| rank.findings.clone()).unwrap_or_default(),
             why: None,
             program: None,
+            limit_set_by: None,
             ranks,
             suspects,
             left_early,

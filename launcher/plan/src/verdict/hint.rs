@@ -4,6 +4,7 @@ use super::holders;
 use super::why::Why;
 use super::{Cause, Outcome, Verdict, signal_hint, signal_name};
 use crate::supervise::{Ending, LossKind};
+use crate::text::show;
 
 /// Argument list too long.
 const E2BIG: i32 = 7;
@@ -25,7 +26,11 @@ pub(super) fn hint(verdict: &Verdict) -> Option<String> {
             None => cause_hint(cause, verdict.last_lines.is_empty())?,
         },
     };
-    Some(text)
+    // The others are named in the first line.
+    match (verdict.limit(), &verdict.limit_set_by) {
+        (Some("host-timeout"), Some(place)) => Some(format!("{text} (set by {})", show(place))),
+        _ => Some(text),
+    }
 }
 
 /// What looks at the hosts that nobody could confirm to be clean: one command for each port.

@@ -108,12 +108,13 @@ fn headline(verdict: &Verdict) -> String {
         Outcome::Success => "every rank returned 0".to_owned(),
         Outcome::TimedOut { timeout_ms } => {
             format!(
-                "the job did not end within {} (--timeout)",
-                seconds_of_ms(*timeout_ms)
+                "the job did not end within {} ({})",
+                seconds_of_ms(*timeout_ms),
+                limit(verdict)
             )
         }
         Outcome::Interrupted { signal } => format!("stopped by {}", signal_name(*signal)),
-        Outcome::Failed { cause } => cause_line(cause) + &why(verdict),
+        Outcome::Failed { cause } => cause_line(cause, &limit(verdict)) + &why(verdict),
     }
 }
 
@@ -209,7 +210,16 @@ fn nor_on(hosts: &[String]) -> String {
     format!(" (nor on {})", crate::text::table(hosts.iter().cloned()))
 }
 
-fn cause_line(cause: &Cause) -> String {
+/// `--timeout`, and where it was set if it was not typed.
+fn limit(verdict: &Verdict) -> String {
+    let option = verdict.limit().unwrap_or_default();
+    match &verdict.limit_set_by {
+        Some(place) => format!("--{option}, set by {}", show(place)),
+        None => format!("--{option}"),
+    }
+}
+
+fn cause_line(cause: &Cause, limit: &str) -> String {
     match cause {
         Cause::RankEnded {
             rank,
@@ -272,7 +282,7 @@ fn cause_line(cause: &Cause) -> String {
         } => {
             let verb = if ranks.len() == 1 { "was" } else { "were" };
             format!(
-                "{} {verb} not started within {} (--start-timeout): {}",
+                "{} {verb} not started within {} ({limit}): {}",
                 named(ranks),
                 seconds_of_ms(*timeout_ms),
                 crate::text::table(hosts.iter().cloned())

@@ -20,6 +20,7 @@ fn verdict(cause: Cause, fates: &[Fate]) -> Verdict {
         findings: Findings::default(),
         why: None,
         program: None,
+        limit_set_by: None,
         ranks: ranks.collect(),
         suspects: Vec::new(),
         left_early: Vec::new(),
@@ -169,6 +170,10 @@ fn stops_from_outside() {
             .render()
             .starts_with("rlaunch: the job did not end within 1.5 s (--timeout)\n")
     );
+    verdict.limit_set_by = Some("rlaunch.toml:3".into());
+    assert!(verdict.render().starts_with(
+        "rlaunch: the job did not end within 1.5 s (--timeout, set by rlaunch.toml:3)\n"
+    ));
     verdict.outcome = Outcome::Success;
     assert_eq!(verdict.render(), "");
     verdict.suspects = vec![Suspect {

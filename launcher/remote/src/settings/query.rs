@@ -220,6 +220,7 @@ fn from_file(
             ReachCause::File {
                 path: path.to_owned(),
                 reason,
+                option: None,
             },
         )
     };

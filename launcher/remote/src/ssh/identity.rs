@@ -61,6 +61,7 @@ pub(super) fn find(plan: &Plan) -> Result<Vec<Identity>, ReachCause> {
                 return Err(ReachCause::File {
                     path: path.clone(),
                     reason: error.to_string(),
+                    option: Some("identity"),
                 });
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}

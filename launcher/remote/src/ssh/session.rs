@@ -49,6 +49,7 @@ pub(super) fn connect(plan: &Plan, deadline: Instant) -> Result<Connected, Failu
         fail(ReachCause::File {
             path,
             reason: error.to_string(),
+            option: None,
         })
     })?;
     let (hostname, port) = known_as(settings);
