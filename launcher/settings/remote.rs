@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rlaunch_plan::allocation::Allocation;
-use rlaunch_remote::{RemoteOptions, is_this_machine, split_words};
+use rlaunch_remote::{RemoteOptions, has_public_key, is_this_machine, split_words};
 
 use super::SettingsError;
 use super::value::port;
@@ -14,7 +14,7 @@ use crate::files;
 pub(super) fn remote(options: &Options) -> Result<RemoteOptions, SettingsError> {
     let reach = &options.reach;
     let identities = reach.identity.iter();
-    let identity_files = identities.map(|path| readable("--identity", path));
+    let identity_files = identities.map(|path| identity(path));
     let agent = reach.agent.as_deref();
     let agent_path = agent.map(|path| readable("--agent", path)).transpose()?;
     if let Some(line) = &reach.ssh_program {
@@ -28,6 +28,15 @@ pub(super) fn remote(options: &Options) -> Result<RemoteOptions, SettingsError> 
         never_local: reach.ssh_always,
         ..RemoteOptions::default()
     })
+}
+
+/// Its public part is enough: the private one may be in the agent.
+fn identity(path: &Path) -> Result<PathBuf, SettingsError> {
+    let there = files::from_home(path);
+    match there.exists() {
+        false if has_public_key(&there) => Ok(there),
+        _ => readable("--identity", path),
+    }
 }
 
 fn readable(option: &'static str, path: &Path) -> Result<PathBuf, SettingsError> {

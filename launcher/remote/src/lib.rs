@@ -42,5 +42,6 @@ pub use error::{ReachCause, ReachError};
 pub use local::{LOCAL_BUILD, LocalAgent, LocalAgents, is_this_machine};
 pub use passphrase::Passphrases;
 pub use settings::Answers;
+pub use ssh::has_public_key;
 pub use target::{ByteStream, CarrierChoice, Connection, HostTarget, RemoteOptions};
 pub use words::split as split_words;

@@ -12,7 +12,7 @@ use super::known_hosts::key_type;
 use crate::error::ReachCause;
 use crate::passphrase::Passphrase;
 
-/// A private key file that is there.
+/// A private key file that is there, or at least its public part.
 pub(super) struct Identity {
     pub(super) path: PathBuf,
     pub(super) text: String,
@@ -21,6 +21,8 @@ pub(super) struct Identity {
     pub(super) certificates: Vec<Shown>,
     /// Named by `-i`.
     pub(super) named: bool,
+    /// There is no private key here: only the agent can sign.
+    pub(super) is_public_only: bool,
     pub(super) passphrase: Option<Passphrase>,
     /// Why it is not used, and what to do.
     pub(super) unusable: Option<Unusable>,
@@ -46,7 +48,7 @@ impl Identity {
     }
 }
 
-/// Files named by `-i` must be there; those of the configuration may be absent.
+/// Files named by `-i` must be there, or their public part; those of the configuration may be absent.
 pub(super) fn find(plan: &Plan) -> Result<Vec<Identity>, ReachCause> {
     let mut identities: Vec<Identity> = Vec::new();
     let named = plan.identity_files.iter().map(|path| (path, true));
@@ -57,6 +59,13 @@ pub(super) fn find(plan: &Plan) -> Result<Vec<Identity>, ReachCause> {
         }
         match fs::read(path) {
             Ok(text) => identities.push(identity(plan, path, named, &text)),
+            // The agent may have the private part, as with ssh.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && has_public(path) => {
+                identities.push(Identity {
+                    is_public_only: true,
+                    ..identity(plan, path, named, b"")
+                });
+            }
             Err(error) if named => {
                 return Err(ReachCause::File {
                     path: path.clone(),
@@ -80,6 +89,10 @@ pub(super) fn find(plan: &Plan) -> Result<Vec<Identity>, ReachCause> {
 fn identity(plan: &Plan, path: &Path, named: bool, text: &[u8]) -> Identity {
     let text = String::from_utf8_lossy(text).into_owned();
     let mut file = keyfile::parse(&text);
+    // `-i FILE.pub` means the same key.
+    let shown = public_key(&text);
+    let is_public_only = shown.is_some();
+    file.public = file.public.or(shown);
     if file.public.is_none() {
         let text = fs::read_to_string(beside(path, ".pub"));
         file.public = text.ok().and_then(|text| keyfile::parse_public(&text));
@@ -94,9 +107,20 @@ fn identity(plan: &Plan, path: &Path, named: bool, text: &[u8]) -> Identity {
         file,
         certificates,
         named,
+        is_public_only,
         passphrase: plan.passphrases.get(path).cloned(),
-        unusable: open_to_others(path),
+        unusable: open_to_others(path).filter(|_| !is_public_only),
     }
+}
+
+/// Whether the public part of `path` stands beside it.
+pub fn has_public(path: &Path) -> bool {
+    let text = fs::read_to_string(beside(path, ".pub"));
+    text.is_ok_and(|text| public_key(&text).is_some())
+}
+
+fn public_key(text: &str) -> Option<Vec<u8>> {
+    keyfile::parse_public(text).filter(|blob| key_type(blob).is_some())
 }
 
 /// As ssh has it: a private key of ours that others can read is private no more. The same for both

@@ -161,6 +161,9 @@ impl<'a> Login<'a> {
         if identity.file.in_hardware() {
             return false;
         }
+        if identity.is_public_only {
+            return self.try_public_only(identity);
+        }
         for certificate in &identity.certificates {
             let shown = certificate.path.display();
             let name = match &certificate.trouble {
@@ -189,6 +192,24 @@ impl<'a> Login<'a> {
         let kind = key_type(public).unwrap_or_default();
         let text = format!("{kind} {}", STANDARD.encode(public));
         self.try_file(identity, Some(&text), path.to_string())
+    }
+
+    /// The agent signs, or nobody can.
+    fn try_public_only(&mut self, identity: &Identity) -> bool {
+        let public = identity.file.public.as_deref();
+        let in_agent = self.held.iter().find(|key| Some(key.blob()) == public);
+        if let Some(key) = in_agent.cloned() {
+            return self.try_agent_key(&key);
+        }
+        if identity.named {
+            let path = identity.path.display();
+            let why = "only its public part is here, and the agent does not have it";
+            self.record.keys.push(format!("{path}: {why}"));
+            self.advise(&format!(
+                "`ssh-add` the key of {path}.pub, or name another with -i"
+            ));
+        }
+        false
     }
 
     /// `public`: the key or a certificate of it; computed from the private one if it is not known.

@@ -32,6 +32,7 @@ use crate::passphrase::Passphrase;
 use crate::settings::Settings;
 use crate::target::HostTarget;
 
+pub use identity::has_public as has_public_key;
 pub(crate) use unlock::opens;
 
 /// Whatever stands in a known_hosts file: a key is known only by its own line.

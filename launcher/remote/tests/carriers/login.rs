@@ -286,3 +286,36 @@ async fn an_account_without_a_shell_is_told_in_its_own_words() {
         );
     }
 }
+
+/// As with ssh: the public part says which key, and the agent signs.
+#[tokio::test]
+async fn a_key_of_which_only_the_public_part_is_here_is_the_agents() {
+    let sshd = sshd!("");
+    let agent = KeyAgent::start(&sshd);
+    agent.add(&sshd.path("key"));
+    fs::remove_file(sshd.path("key")).unwrap();
+    let only = format!(
+        "IdentityAgent {}\nIdentitiesOnly yes",
+        agent.socket.display()
+    );
+    for name in ["key", "key.pub"] {
+        for (config, identity) in [("", name), (name, "")] {
+            let configured = format!("{only}\nIdentityFile {}", sshd.path(config).display());
+            sshd.write_client_config(&configured);
+            for program in [None, Some("ssh".to_owned())] {
+                let mut options = RemoteOptions {
+                    ssh_program: program.clone(),
+                    ..sshd.options()
+                };
+                if !identity.is_empty() {
+                    options.identity_files = vec![sshd.path(identity)];
+                }
+                let reached = reach(&sshd, &options).await;
+                reached.unwrap_or_else(|error| panic!("{config}{identity} {program:?}: {error}"));
+            }
+        }
+    }
+    agent.forget();
+    let error = reach(&sshd, &with_key(&sshd, "key")).await.unwrap_err();
+    says(&error, &["only its public part is here", "ssh-add"]);
+}
