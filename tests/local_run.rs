@@ -12,6 +12,8 @@ mod codes;
 mod completions;
 #[path = "local_run/ends.rs"]
 mod ends;
+#[path = "local_run/hangs.rs"]
+mod hangs;
 #[path = "local_run/inherits.rs"]
 mod inherits;
 #[path = "local_run/limits.rs"]
