@@ -32,6 +32,9 @@ pub struct TopoOptions {
     /// Also as a picture, into this file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
+    /// Also as a machine on file, for a bug report: without addresses, UUIDs and the like
+    #[arg(long, value_name = "FILE")]
+    pub snapshot: Option<PathBuf>,
     #[command(flatten)]
     pub asked: HostsAsked,
 }
@@ -41,6 +44,7 @@ Examples:
   rlaunch topo                         this machine
   rlaunch topo -hostfile hosts         each host; those that are alike once
   rlaunch topo -H node7 --svg n7.svg   also as a picture
+  rlaunch topo --snapshot machine.txt  also as a machine on file, for a bug report
   rlaunch topo --root machine.txt      a machine on file
 
 Exit code: 0; 2 for a file that is no machine, 125 if a host could not be asked.";

@@ -16,6 +16,8 @@ pub struct TopoSettings {
     pub topo_file: Option<PathBuf>,
     pub json: bool,
     pub svg: Option<PathBuf>,
+    /// Where the one machine is recorded.
+    pub snapshot: Option<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -43,11 +45,22 @@ pub fn resolve_topo(words: TopoOptions) -> Result<TopoSettings, SettingsError> {
             }
         }
     };
+    let snapshot = words.snapshot.as_deref().map(files::from_home);
+    if let (Some(path), LookedAt::Hosts { hosts, .. }) = (&snapshot, &looked_at)
+        && hosts.len() > 1
+    {
+        return Err(SettingsError::Value {
+            option: "--snapshot",
+            value: path.display().to_string(),
+            problem: "it takes one machine, and several hosts are asked\nhint: -H HOST",
+        });
+    }
     Ok(TopoSettings {
         looked_at,
         topo_file: words.topo_file.as_deref().map(files::from_home),
         json: words.json,
         svg: words.svg.as_deref().map(files::from_home),
+        snapshot,
     })
 }
 

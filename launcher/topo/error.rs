@@ -15,8 +15,9 @@ pub enum TopoError {
         path.display()
     )]
     Root { path: PathBuf, error: OpenError },
-    #[error("--svg {}: {error}", path.display())]
-    Svg {
+    #[error("{option} {}: {error}", path.display())]
+    Write {
+        option: &'static str,
         path: PathBuf,
         error: std::io::Error,
     },
@@ -28,7 +29,7 @@ impl TopoError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Root { .. } => exit_code::USAGE,
-            Self::Svg { .. } | Self::Runtime(_) => exit_code::LAUNCHER,
+            Self::Write { .. } | Self::Runtime(_) => exit_code::LAUNCHER,
         }
     }
 }

@@ -13,7 +13,7 @@ use std::path::Path;
 use rlaunch_control::v1;
 use rlaunch_plan::{Host, exit_code};
 use rlaunch_remote::RemoteOptions;
-use rlaunch_topo::{Tree, snapshot};
+use rlaunch_topo::{Tree, anonymous, snapshot};
 
 use crate::ask::ask_all;
 use crate::settings::{LookedAt, TopoSettings};
@@ -29,6 +29,9 @@ pub fn run(settings: &TopoSettings) -> Result<u8, TopoError> {
         LookedAt::File(path) => (vec![on_file(path, topo_file)?], Vec::new()),
         LookedAt::Hosts { hosts, remote } => of_hosts(hosts, remote, topo_file)?,
     };
+    if let (Some(path), [only]) = (&settings.snapshot, facts.as_slice()) {
+        write("--snapshot", path, &anonymous(&only.tree).write())?;
+    }
     let understood = understand(facts, topo_file);
     understood.notes.iter().for_each(|text| note(text));
     failed.extend(understood.failed);
@@ -38,10 +41,7 @@ pub fn run(settings: &TopoSettings) -> Result<u8, TopoError> {
         return Ok(exit_code::USAGE);
     }
     if let Some(path) = &settings.svg {
-        std::fs::write(path, show::svg(&seen)).map_err(|error| TopoError::Svg {
-            path: path.clone(),
-            error,
-        })?;
+        write("--svg", path, &show::svg(&seen))?;
     }
     let printed = talk::print(&match settings.json {
         true => show::json(&seen),
@@ -50,6 +50,14 @@ pub fn run(settings: &TopoSettings) -> Result<u8, TopoError> {
     Ok(match failed.is_empty() {
         true => printed,
         false => exit_code::LAUNCHER,
+    })
+}
+
+fn write(option: &'static str, path: &Path, text: &str) -> Result<(), TopoError> {
+    std::fs::write(path, text).map_err(|error| TopoError::Write {
+        option,
+        path: path.to_owned(),
+        error,
     })
 }
 

@@ -128,9 +128,8 @@ fn broken_files_of_nccl() {
             "none of the devices that it names is on this machine",
         ),
     ] {
-        match text {
-            Some(text) => std::fs::write(&file, text).unwrap(),
-            None => {}
+        if let Some(text) = text {
+            std::fs::write(&file, text).unwrap();
         }
         let told = refused(&["--root", machine, "--topo-file", path]);
         let begin = format!("rlaunch: --topo-file {path}: ");
@@ -143,14 +142,37 @@ fn broken_files_of_nccl() {
 }
 
 #[test]
-fn a_picture_that_cannot_be_written_is_told() {
-    let run = topo(&["--svg", "/nosuch/x.svg"]);
-    assert_eq!(run.code, Some(125), "{}", run.stderr);
-    assert!(
-        run.stderr.contains("--svg /nosuch/x.svg: No such"),
-        "{}",
-        run.stderr
-    );
+fn files_that_cannot_be_written_are_told() {
+    for option in ["--svg", "--snapshot"] {
+        let run = topo(&[option, "/nosuch/x"]);
+        assert_eq!(run.code, Some(125), "{}", run.stderr);
+        let told = format!("{option} /nosuch/x: No such");
+        assert!(run.stderr.contains(&told), "{}", run.stderr);
+    }
+    let told = refused(&["--snapshot", "x", "-H", "198.51.100.1,198.51.100.2"]);
+    assert!(told.contains("it takes one machine"), "{told}");
+}
+
+/// For a bug report: the same machine, but whose it is.
+#[test]
+fn a_recorded_machine_is_the_same_without_its_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("machine.txt");
+    let file = file.to_str().unwrap();
+    let machine = machines().into_iter().find(|it| it.ends_with("dgx-h100"));
+    let machine = machine.unwrap();
+    let before = shown(&["--root", machine.to_str().unwrap(), "--snapshot", file]);
+    let after = shown(&["--root", file]);
+    let text = std::fs::read_to_string(file).unwrap();
+    assert!(before.contains("10.20.0.7") && !text.contains("10.20.0.7"));
+    let behind_the_tree = |text: &str| {
+        let at = text.find("\n\n  ").unwrap();
+        text[at..].to_owned()
+    };
+    assert_eq!(behind_the_tree(&before), behind_the_tree(&after));
+    // This machine, too; and what was recorded of it is a machine.
+    shown(&["--snapshot", file]);
+    shown(&["--root", file]);
 }
 
 /// What stands in a file of settings for every job is not typed: no contradiction.

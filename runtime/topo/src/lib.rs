@@ -11,6 +11,7 @@
     reason = "they panic where nobody reads"
 )]
 
+pub mod anonymous;
 pub mod assign;
 pub mod bind;
 pub mod distance;
@@ -26,6 +27,7 @@ pub mod snapshot;
 pub mod survey;
 pub mod tree;
 
+pub use anonymous::anonymous;
 pub use machine::Machine;
 pub use parse::parse;
 pub use tree::Tree;

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use rlaunch_topo::assign::{Request, assign, usable_devices};
 use rlaunch_topo::distance::Distance;
 use rlaunch_topo::show;
-use rlaunch_topo::{Machine, Tree, nccl, parse, snapshot};
+use rlaunch_topo::{Machine, Tree, anonymous, nccl, parse, snapshot};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/topologies")
@@ -115,6 +115,15 @@ fn what_is_shown_of_each_machine() {
         ));
     }
     no_errors(results.into_iter());
+}
+
+/// What a bug report holds is enough to see the same machine.
+#[test]
+fn without_its_names_a_machine_is_the_same() {
+    for (name, tree) in build::machines() {
+        let shown = |tree: &Tree| show::text(&show::common(&show::view(parse(tree))));
+        assert_eq!(shown(&tree), shown(&anonymous(&tree)), "{name}");
+    }
 }
 
 /// Names of the rails of each device.
