@@ -7,7 +7,7 @@
 use std::ffi::{OsStr, OsString};
 
 use crate::cli::{self, Options, Request};
-use crate::knobs::{self, Layers, Origins};
+use crate::knobs::{self, Loaded, Origins};
 use crate::settings;
 
 /// What a mistake is about.
@@ -110,7 +110,7 @@ impl Source {
 pub(crate) fn wrong(words: &[OsString]) -> Option<String> {
     let program = ["--", "true"].map(OsString::from);
     let all = words.iter().cloned().chain(program);
-    match cli::parse(all, |_| Ok(Layers::default())) {
+    match cli::parse(all, |_| Loaded::default()) {
         Err(error) => Some(error.to_string()),
         Ok(Request::Job { options, .. }) => {
             let error = settings::resolve(*options, &mut Vec::new()).err()?;

@@ -39,6 +39,7 @@ use rlaunch_plan::exit_code;
 
 use about::{About, Source};
 use cli::Request;
+use knobs::Loaded;
 use report::{Refusal, Reporter};
 use settings::Json;
 
@@ -54,7 +55,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let mut notes = Vec::new();
     let defaults = |command: &clap::Command| knobs::load(command, &mut notes, &about::wrong);
-    match cli::parse(arguments.clone(), defaults) {
+    match cli::parse(arguments.iter().cloned(), defaults) {
         Ok(Request::Job {
             options,
             notes: more,
@@ -80,7 +81,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(Request::Settings(format)) => list_settings(format),
         Err(error) => {
             // Where even its file is a mistake, the first one counts.
-            let json = cli::typed_json(arguments).map(Json::new);
+            let layers = |command: &clap::Command| {
+                // Their mistakes and notes are told already.
+                knobs::load(command, &mut Vec::new(), &|_| None).layers
+            };
+            let json = cli::wanted_json(&arguments, layers).map(Json::new);
             let report = Reporter::begin(json).or_else(|_| Reporter::begin(None));
             let refused = Err(Refusal::usage(error.to_string()));
             report.map_or(exit_code::USAGE, |report| report.finish(refused))
@@ -94,8 +99,7 @@ fn job(options: cli::Options, notes: Vec<String>, start: Instant) -> u8 {
         talk::leave_out_notes();
     }
     let source = Source::new(&options);
-    // What is only shown is on stdout, and no report.
-    let json = options.look.json.clone().filter(|_| !options.look.dry_run);
+    let json = options.look.json.clone();
     match Reporter::begin(json.map(Json::new)) {
         Ok(mut report) => {
             let ended = attempt(options, notes, start, &source, &mut report);
@@ -127,26 +131,40 @@ fn attempt(
 
 fn reap(options: cli::ReapOptions, notes: &[String], start: Instant) -> u8 {
     let source = begin_asking(&options.asked, notes, start);
-    let settings = match settings::resolve_reap(options) {
-        Ok(settings) => settings,
-        Err(error) => return refuse(&source.explain(&error.to_string(), error.about())),
+    let json = options.json;
+    let refusal = match settings::resolve_reap(options) {
+        Ok(settings) => match reap::run(&settings) {
+            Ok(code) => return code,
+            Err(error) => Refusal {
+                text: source.explain(&error.to_string(), error.about()),
+                code: error.exit_code(),
+            },
+        },
+        Err(error) => Refusal::usage(source.explain(&error.to_string(), error.about())),
     };
-    reap::run(&settings).unwrap_or_else(|error| {
-        talk::say(&source.explain(&error.to_string(), error.about()));
-        error.exit_code()
-    })
+    report_refusal(json, refusal)
 }
 
 fn topo(options: cli::TopoOptions, notes: &[String], start: Instant) -> u8 {
     let source = begin_asking(&options.asked, notes, start);
-    let settings = match settings::resolve_topo(options) {
-        Ok(settings) => settings,
-        Err(error) => return refuse(&source.explain(&error.to_string(), error.about())),
+    let json = options.json;
+    let refusal = match settings::resolve_topo(options) {
+        Ok(settings) => match topo::run(&settings) {
+            Ok(code) => return code,
+            Err(error) => Refusal {
+                text: error.to_string(),
+                code: error.exit_code(),
+            },
+        },
+        Err(error) => Refusal::usage(source.explain(&error.to_string(), error.about())),
     };
-    topo::run(&settings).unwrap_or_else(|error| {
-        talk::say(&error.to_string());
-        error.exit_code()
-    })
+    report_refusal(json, refusal)
+}
+
+/// Of a command whose `--json` is on stdout: a report tells only why that is not there, or not whole.
+fn report_refusal(json: bool, refusal: Refusal) -> u8 {
+    let report = Reporter::begin(json.then_some(Json::Standard));
+    report.map_or(refusal.code, |report| report.finish(Err(refusal)))
 }
 
 fn begin_asking(asked: &cli::HostsAsked, notes: &[String], start: Instant) -> Source {
@@ -161,19 +179,17 @@ fn begin_asking(asked: &cli::HostsAsked, notes: &[String], start: Instant) -> So
 fn list_settings(format: knobs::Format) -> u8 {
     let command = <cli::Options as clap::CommandFactory>::command();
     let mut notes = Vec::new();
-    let layers = match format {
+    let Loaded { layers, wrong } = match format {
         knobs::Format::Here => knobs::load(&command, &mut notes, &about::wrong),
-        knobs::Format::Markdown | knobs::Format::Names => Ok(knobs::Layers::none(&command)),
+        knobs::Format::Markdown | knobs::Format::Names => Loaded {
+            layers: knobs::Layers::none(&command),
+            wrong: None,
+        },
     };
     notes.iter().for_each(|note| talk::note(note));
-    match layers {
-        Ok(layers) => talk::print(&knobs::list(&layers, format)),
-        // What there is helps to mend it.
-        Err(error) => {
-            talk::print(&knobs::list(&knobs::Layers::none(&command), format));
-            refuse(&error.to_string())
-        }
-    }
+    let code = talk::print(&knobs::list(&layers, format));
+    // What is right is shown all the same.
+    wrong.map_or(code, |error| refuse(&error.to_string()))
 }
 
 fn refuse(error: &str) -> u8 {

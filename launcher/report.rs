@@ -39,7 +39,7 @@ impl Refusal {
 /// The file of `--json=FILE` cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[error("--json={}: {error}", path.display())]
-pub struct ReportError {
+pub(crate) struct ReportError {
     pub(crate) path: PathBuf,
     pub(crate) error: io::Error,
 }
@@ -70,6 +70,8 @@ pub struct Reporter {
     started_us: i64,
     map: Option<Map>,
     verdicts: Vec<Verdict>,
+    /// `--dry-run`: what stands in the file in place of the report.
+    plan: Option<String>,
 }
 
 enum To {
@@ -92,6 +94,7 @@ impl Reporter {
             started_us: wall_us(),
             map: None,
             verdicts: Vec::new(),
+            plan: None,
         })
     }
 
@@ -108,6 +111,20 @@ impl Reporter {
         }
     }
 
+    /// The plan, which is all that was asked for, in place of a report: in the file, or on stdout.
+    pub(crate) fn show_plan(&mut self, text: String) -> u8 {
+        match self.to {
+            Some(To::File { .. }) => {
+                self.plan = Some(text);
+                exit_code::SUCCESS
+            }
+            Some(To::Stderr) | None => {
+                self.to = None;
+                talk::print(&text)
+            }
+        }
+    }
+
     /// Says why no job was begun, if so, and writes the report behind all else; the exit code. It
     /// stays that of the job, but a report that is lost is no success.
     pub(crate) fn finish(self, ended: Result<u8, Refusal>) -> u8 {
@@ -118,7 +135,10 @@ impl Reporter {
             Ok(code) => *code,
             Err(refusal) => refusal.code,
         };
-        let text = self.text(code, ended.as_ref().err());
+        let text = match &self.plan {
+            Some(plan) if ended.is_ok() => plan.clone(),
+            _ => self.text(code, ended.as_ref().err()),
+        };
         let (name, written) = match self.to {
             None => return code,
             Some(To::Stderr) => ("stderr".to_owned(), write_stderr(&text)),

@@ -29,21 +29,25 @@ pub(crate) fn show(text: &str) {
 /// that a full disk or the like swallowed was not shown.
 pub(crate) fn print(text: &str) -> u8 {
     match write_out(text) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            say(&format!("stdout: {}", plain(error)));
+        Err(error) => {
+            say(&format!("stdout: {error}"));
             exit_code::LAUNCHER
         }
-        Ok(()) | Err(_) => exit_code::SUCCESS,
+        Ok(()) => exit_code::SUCCESS,
     }
 }
 
-fn write_out(text: &str) -> io::Result<()> {
+/// As [`print`], for who tells the mistake.
+pub(crate) fn write_out(text: &str) -> io::Result<()> {
     if rlaunch_agent::was_closed(Standard::Stdout) {
-        return Err(nix::errno::Errno::EBADF.into());
+        return Err(plain(nix::errno::Errno::EBADF.into()));
     }
     let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    stdout.flush()
+    let written = stdout.write_all(text.as_bytes());
+    match written.and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(plain(error)),
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 /// Without the system's number of it.

@@ -7,7 +7,7 @@ use clap::{ArgAction, Args, Command, CommandFactory, Parser};
 
 use super::options::{Options, ReachOptions, Scheduler};
 use super::{CliError, Request, defaulting, normalise, one_line, shown};
-use crate::knobs::{KnobError, Layers, Origins};
+use crate::knobs::{Loaded, Origins};
 
 /// Which hosts, and how they are reached.
 #[derive(Debug, Args)]
@@ -35,14 +35,17 @@ pub struct HostsAsked {
 pub(super) fn parse<O: Parser>(
     name: &'static str,
     arguments: impl Iterator<Item = OsString>,
-    defaults: impl FnOnce(&Command) -> Result<Layers, KnobError>,
+    defaults: impl FnOnce(&Command) -> Loaded,
     asked: impl FnOnce(O, Origins, Vec<String>) -> Request,
 ) -> Result<Request, CliError> {
     let mut command = O::command();
     let mut normalised = normalise::normalise(&command, arguments)?;
     let mut origins = Origins::default();
     if !defaulting::only_shows(&normalised.programs) {
-        let layers = defaults(&Options::command())?;
+        // Most of what can be set is for jobs; who cleans up should not have to mend it first.
+        let Loaded { layers, wrong } = defaults(&Options::command());
+        let note = wrong.map(|wrong| format!("{wrong}\nhint: {name} goes on without it"));
+        normalised.notes.extend(note);
         for words in &mut normalised.programs {
             defaulting::put_in_front_of_hosts_asked(&layers, words, &mut origins);
         }

@@ -22,7 +22,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
 
-use crate::knobs::{Format, KnobError, Layers, Origins};
+use crate::knobs::{Format, KnobError, Layers, Loaded, Origins};
 pub use hosts_asked::HostsAsked;
 use options::OF_A_PROGRAM;
 pub use options::{
@@ -100,7 +100,7 @@ const RESERVED: [&str; 4] = ["doctor", "status", "top", "plan"];
 /// variables, and is not asked where nothing is run.
 pub fn parse(
     arguments: impl IntoIterator<Item = OsString>,
-    defaults: impl FnOnce(&Command) -> Result<Layers, KnobError>,
+    defaults: impl FnOnce(&Command) -> Loaded,
 ) -> Result<Request, CliError> {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let first = arguments.first().and_then(|word| word.to_str());
@@ -121,7 +121,10 @@ pub fn parse(
     let mut normalised = normalise::normalise(&command, arguments)?;
     let origins = match defaulting::only_shows(&normalised.programs) {
         true => vec![Origins::default(); normalised.programs.len()],
-        false => defaulting::put_in_front(&defaults(&command)?, &mut normalised.programs),
+        false => {
+            let layers = defaults(&command).right()?;
+            defaulting::put_in_front(&layers, &mut normalised.programs)
+        }
     };
     normalised
         .programs
@@ -153,9 +156,27 @@ pub fn parse(
 }
 
 /// `--json`, for a command line with a mistake: where the report of it goes. It counts if it stands
-/// before the mistake.
-pub fn typed_json(arguments: impl IntoIterator<Item = OsString>) -> Option<PathBuf> {
-    let mut words = normalise::understood(&Options::command(), arguments);
+/// before the mistake, or in `layers`, which is asked for a job alone.
+pub fn wanted_json(
+    arguments: &[OsString],
+    layers: impl FnOnce(&Command) -> Layers,
+) -> Option<PathBuf> {
+    if manual::request(arguments).is_some() {
+        return None;
+    }
+    let rest = || arguments.iter().skip(1).cloned();
+    let mut words = match arguments.first().and_then(|word| word.to_str()) {
+        Some("reap") => normalise::understood(&ReapOptions::command(), rest()),
+        Some("topo") => normalise::understood(&TopoOptions::command(), rest()),
+        _ => {
+            let command = Options::command();
+            let typed = normalise::understood(&command, arguments.iter().cloned());
+            let wanted = |name: &str| name == "json";
+            let mut words = layers(&command).words(&typed, wanted, &mut Origins::default());
+            words.extend(typed);
+            words
+        }
+    };
     defaulting::leave_out_off(&mut words);
     words.iter().rev().find_map(|word| {
         let rest = word.to_str()?.strip_prefix("--json")?;

@@ -65,7 +65,7 @@ fn completions() -> Command {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Layers, Request, parse};
+    use super::super::{Loaded, Request, parse};
     use super::*;
 
     /// None of them is taken for a program.
@@ -73,7 +73,7 @@ mod tests {
     fn each_part_shows_its_help() {
         for (name, _) in PARTS {
             let words = [name, "--help"].map(Into::into);
-            let request = parse(words, |_| Ok(Layers::default())).unwrap();
+            let request = parse(words, |_| Loaded::default()).unwrap();
             let Request::Show(text) = request else {
                 panic!("{name} is a program")
             };

@@ -6,7 +6,7 @@ use clap::{Command, Parser};
 
 use super::hosts_asked::{self, HostsAsked};
 use super::{CliError, Request};
-use crate::knobs::{KnobError, Layers};
+use crate::knobs::Loaded;
 
 /// Find what ended jobs have left on hosts, and end it.
 ///
@@ -52,7 +52,7 @@ Exit code: 0 if nothing is left, 1 if something is, 125 if a host could not be a
 /// `arguments` are those after `reap`.
 pub(super) fn parse(
     arguments: impl Iterator<Item = OsString>,
-    defaults: impl FnOnce(&Command) -> Result<Layers, KnobError>,
+    defaults: impl FnOnce(&Command) -> Loaded,
 ) -> Result<Request, CliError> {
     let asked = |mut options: ReapOptions, origins, notes| {
         options.asked.origins = origins;

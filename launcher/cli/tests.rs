@@ -1,7 +1,7 @@
 //! Tables: what is typed, what it becomes, and the text of each mistake.
 
 use super::*;
-use crate::knobs::Layers;
+use crate::knobs::Loaded;
 
 fn words(line: &str) -> Vec<OsString> {
     line.split_whitespace().map(OsString::from).collect()
@@ -19,7 +19,7 @@ fn normalised(line: &str) -> (String, Vec<String>) {
 
 /// Without files and variables.
 fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, CliError> {
-    super::parse(arguments, |_| Ok(Layers::default()))
+    super::parse(arguments, |_| Loaded::default())
 }
 
 fn mistake(line: &str) -> String {

@@ -7,7 +7,7 @@ use clap::{Command, Parser};
 
 use super::hosts_asked::{self, HostsAsked};
 use super::{CliError, Request};
-use crate::knobs::{KnobError, Layers};
+use crate::knobs::Loaded;
 
 /// Show what a machine is: its cores, GPUs and network devices, how near they are to each other,
 /// which belong together, and why.
@@ -52,7 +52,7 @@ Exit code: 0; 2 for a file that is no machine, 125 if a host could not be asked.
 /// `arguments` are those after `topo`.
 pub(super) fn parse(
     arguments: impl Iterator<Item = OsString>,
-    defaults: impl FnOnce(&Command) -> Result<Layers, KnobError>,
+    defaults: impl FnOnce(&Command) -> Loaded,
 ) -> Result<Request, CliError> {
     let asked = |mut options: TopoOptions, origins, notes| {
         options.asked.origins = origins;

@@ -8,7 +8,6 @@ use rlaunch_remote::{ReachCause, ReachError};
 
 use crate::about::About;
 use crate::output::FilesError;
-use crate::report::ReportError;
 
 /// The text is for the user: one line that names the host, then hints.
 #[derive(Debug, thiserror::Error)]
@@ -85,8 +84,10 @@ pub enum DriveError {
     },
     #[error("stopped by {} before the ranks were started", signal_name(*.signal))]
     Interrupted { signal: i32 },
-    #[error(transparent)]
-    Report(#[from] ReportError),
+    /// Of what was asked for; the rest has been told.
+    #[error("{}", .0.join("
+"))]
+    Incomplete(Vec<String>),
     #[error("signals cannot be caught: {}", hinted(.0))]
     Signals(std::io::Error),
     #[error("the printing thread does not start: {}", hinted(.0))]
@@ -117,13 +118,13 @@ impl DriveError {
             Self::NoPython { .. } => &["python"],
             Self::PreloadRead { .. } | Self::PreloadDiffers(_) => &["preload"],
             Self::StartTimeout { .. } => &["start-timeout"],
-            Self::Report(_) => &["json"],
             Self::NoInterface { .. } => &["hostfile"],
             Self::NoMaster(_)
             | Self::Runtime(_)
             | Self::Random(_)
             | Self::Agent { .. }
             | Self::Bundle { .. }
+            | Self::Incomplete(_)
             | Self::Interrupted { .. }
             | Self::Signals(_)
             | Self::Printer(_) => &[],
@@ -136,7 +137,6 @@ impl DriveError {
             Self::Placement(_)
             | Self::NoSuchRank { .. }
             | Self::NoInterface { .. }
-            | Self::Report(_)
             | Self::Files(_) => exit_code::USAGE,
             Self::Interrupted { signal } => exit_code::of_signal(*signal),
             Self::NoDirectory { .. } | Self::NotMade(_) => exit_code::CANNOT_START,

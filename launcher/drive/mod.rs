@@ -128,8 +128,8 @@ async fn drive(
 
 /// What is made before ranks start, for one attempt.
 enum Prepared {
-    /// Only to be shown, and it was.
-    Shown(u8),
+    /// Only to be shown.
+    Plan(Box<Plan>),
     Ready(Box<Ready>),
 }
 
@@ -162,7 +162,7 @@ async fn prepare(
         let cores = bind::unbound(placement);
         let placement = placement.clone();
         let plan = Plan::new(settings, identity, allocation, placement, cores, restarts);
-        return show::dry_run(settings, &plan).map(Prepared::Shown);
+        return Ok(Prepared::Plan(Box::new(plan)));
     }
     let wanted: Vec<usize> = match &early {
         Some(placement) => placement.nodes.iter().map(|node| node.host).collect(),
@@ -196,7 +196,7 @@ async fn prepare(
     let cores = bind::choose(settings, &allocation, &placement, &mut nodes).await?;
     let mut plan = Plan::new(settings, identity, allocation, placement, cores, restarts);
     if settings.dry_run {
-        return show::dry_run(settings, &plan).map(Prepared::Shown);
+        return Ok(Prepared::Plan(Box::new(plan)));
     }
     settle(settings, &mut plan, &mut nodes, bundle.as_ref(), progress).await?;
     Ok(Prepared::Ready(Box::new(Ready {

@@ -47,7 +47,7 @@ pub(super) async fn attempts(
             nodes,
             bundle,
         } = match prepared {
-            Prepared::Shown(code) => return Ok(code),
+            Prepared::Plan(plan) => return Ok(show::dry_run(settings, &plan, report)),
             Prepared::Ready(ready) => *ready,
         };
         signals.catch_suspension().map_err(DriveError::Signals)?;

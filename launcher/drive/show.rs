@@ -3,33 +3,24 @@
 use rlaunch_plan::environment::{self, Master};
 use rlaunch_plan::map::{Map, ProgramShown, RankShown, Shown};
 
+use super::Plan;
 use super::start::Start;
-use super::{DriveError, Plan};
-use crate::report::ReportError;
-use crate::settings::{Json, ProgramSettings, Settings};
+use crate::report::Reporter;
+use crate::settings::{ProgramSettings, Settings};
 use crate::talk;
 
 /// What stands for a value that is not known before the job is started.
 const LATER: &str = "(chosen at launch)";
 
 /// The plan on stdout: here it is the data. Nothing is run.
-pub(super) fn dry_run(settings: &Settings, plan: &Plan) -> Result<u8, DriveError> {
+pub(super) fn dry_run(settings: &Settings, plan: &Plan, report: &mut Reporter) -> u8 {
     let map = make(settings, plan);
     let text = if settings.json.is_some() {
         map.to_json() + "\n"
     } else {
         map.render() + &variables(&map)
     };
-    match &settings.json {
-        Some(Json::File(path)) => {
-            std::fs::write(path, text).map_err(|error| ReportError {
-                path: path.clone(),
-                error,
-            })?;
-        }
-        Some(Json::Standard) | None => return Ok(talk::print(&text)),
-    }
-    Ok(rlaunch_plan::exit_code::SUCCESS)
+    report.show_plan(text)
 }
 
 /// The map on stderr, for people: stdout is the ranks', and `--json` has it in the report.

@@ -30,25 +30,43 @@ pub use list::{Format, list};
 pub use merge::{Layers, Origins};
 pub use table::{Kind, Knob};
 
-/// What stands in files and variables, for this directory and environment. Notes are for the user.
-pub fn load(
-    command: &clap::Command,
-    notes: &mut Vec<String>,
-    check: Check<'_>,
-) -> Result<Layers, KnobError> {
+/// What stands in files and variables.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    /// As far as it is right in its form.
+    pub layers: Layers,
+    pub wrong: Option<KnobError>,
+}
+
+impl Loaded {
+    /// All of it, if nothing is wrong.
+    pub fn right(self) -> Result<Layers, KnobError> {
+        self.wrong.map_or(Ok(self.layers), Err)
+    }
+}
+
+/// For this directory and environment. Notes are for the user.
+pub fn load(command: &clap::Command, notes: &mut Vec<String>, check: Check<'_>) -> Loaded {
     let knobs = table::table(command);
     let variables: Vec<(OsString, OsString)> = std::env::vars_os().collect();
-    let (mut layers, mut wrong) = (Vec::new(), Vec::new());
-    for found in find::files(notes)? {
-        layers.push(file::read(&found, &knobs, &mut wrong));
+    let (mut layers, mut mistakes) = (Vec::new(), Vec::new());
+    let (files, unnamed) = match find::files(notes) {
+        Ok(files) => (files, None),
+        Err(error) => (Vec::new(), Some(error)),
+    };
+    for found in files {
+        layers.push(file::read(&found, &knobs, &mut mistakes));
     }
-    layers.push(environment::read(&variables, &knobs, &mut wrong));
+    layers.push(environment::read(&variables, &knobs, &mut mistakes));
     let layers = Layers::new(knobs, layers);
-    if wrong.is_empty() {
-        return Ok(layers);
+    let wrong = match mistakes.is_empty() {
+        true => None,
+        false => KnobError::mistakes(mistakes, layers.given().iter(), check),
+    };
+    Loaded {
+        layers,
+        wrong: unnamed.or(wrong),
     }
-    let told = KnobError::mistakes(wrong, layers.given().iter(), check);
-    told.map_or(Ok(layers), Err)
 }
 
 /// What is wrong in itself among the values that count, all of it; [`load`] knows only their form.

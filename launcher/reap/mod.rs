@@ -8,7 +8,7 @@ use rlaunch_plan::exit_code;
 use crate::ask::ask_all;
 use crate::drive::DriveError;
 use crate::settings::ReapSettings;
-use crate::talk::{self, say};
+use crate::talk;
 
 /// Something is left.
 const LEFT: u8 = 1;
@@ -26,20 +26,16 @@ pub fn run(settings: &ReapSettings) -> Result<u8, DriveError> {
         async move { client.reap(request).await }
     })
     .map_err(DriveError::Runtime)?;
-    for message in &answers.failed {
-        say(message);
-    }
     let (text, left) = if settings.json {
         show::json(&answers.given)
     } else {
         show::table(&answers.given, settings)
     };
-    if talk::print(&text) != exit_code::SUCCESS {
-        return Ok(exit_code::LAUNCHER);
+    let mut failed = answers.failed;
+    let unwritten = talk::write_out(&text).err();
+    failed.extend(unwritten.map(|error| format!("stdout: {error}")));
+    if !failed.is_empty() {
+        return Err(DriveError::Incomplete(failed));
     }
-    Ok(match (answers.failed.is_empty(), left) {
-        (false, _) => exit_code::LAUNCHER,
-        (true, true) => LEFT,
-        (true, false) => exit_code::SUCCESS,
-    })
+    Ok(if left { LEFT } else { exit_code::SUCCESS })
 }

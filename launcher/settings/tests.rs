@@ -3,11 +3,11 @@ use std::time::Duration;
 
 use super::*;
 use crate::cli::{Request, parse};
-use crate::knobs::Layers;
+use crate::knobs::Loaded;
 
 fn resolve_line(line: &str) -> Result<(Settings, Vec<String>), SettingsError> {
     let words = line.split_whitespace().map(OsString::from);
-    let Ok(Request::Job { options, mut notes }) = parse(words, |_| Ok(Layers::default())) else {
+    let Ok(Request::Job { options, mut notes }) = parse(words, |_| Loaded::default()) else {
         panic!("`{line}`")
     };
     let settings = resolve(*options, &mut notes)?;

@@ -163,6 +163,38 @@ fn settings_come_from_files_and_variables() {
     assert!(listed.stdout.contains(&line), "{}", listed.stdout);
 }
 
+/// What is right is shown and followed where no job depends on the rest.
+#[test]
+fn mistakes_in_settings_hold_up_jobs_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |words: &[&str]| {
+        let mut command = super::rlaunch();
+        super::finish(command.current_dir(folder.path()).args(words))
+    };
+    let told = "rlaunch.toml:2:1: unknown setting `npp`, did you mean `np`?\n";
+    let text = "tag-output = true\nnpp = 3\n";
+    std::fs::write(folder.path().join("rlaunch.toml"), text).unwrap();
+    assert_eq!(run(&["true"]).code, Some(2));
+    let settings = run(&["settings"]);
+    assert_eq!(settings.code, Some(2));
+    assert!(settings.stderr.ends_with(told), "{}", settings.stderr);
+    let tag = "tag-output = true    # ";
+    assert!(settings.stdout.contains(tag), "{}", settings.stdout);
+    let id = "0123456789abcdef0123456789abcdef";
+    let reap = run(&["reap", "--job", id]);
+    assert_eq!(reap.code, Some(0), "{}", reap.stderr);
+    let told = format!("{told}hint: rlaunch reap goes on without it\n");
+    assert!(reap.stderr.ends_with(&told), "{}", reap.stderr);
+    // No document at all.
+    std::fs::write(folder.path().join("rlaunch.toml"), "= =\n").unwrap();
+    assert_eq!(run(&["reap", "--job", id]).code, Some(0));
+    let mut command = super::rlaunch();
+    let command = command
+        .env("RLAUNCH_CONFIG", "/nonexistent")
+        .args(["reap", "--job", id]);
+    assert_eq!(super::finish(command).code, Some(0));
+}
+
 #[test]
 fn help_version_and_dry_run_print_on_stdout() {
     let help = run(&["--help"]);

@@ -3,6 +3,7 @@
 use super::lost::under_sh;
 use super::{Run, finish, ranks, rlaunch};
 use serde_json::Value;
+use std::process::Command;
 
 /// The last line of stderr.
 fn report(run: &Run) -> Value {
@@ -115,6 +116,156 @@ fn a_report_that_cannot_be_written_is_told() {
         let run = finish(&mut under_sh(&script, &["--json", "-np", "1", "true"]));
         assert_eq!(run.code, Some(code), "{redirected}: {}", run.stderr);
     }
+}
+
+/// The report of a command that began no job, which ends in it: behind the words for people.
+fn unstarted(command: &mut Command, code: i32) -> Value {
+    let run = finish(command);
+    assert_eq!(
+        (run.code, run.stdout.as_str()),
+        (Some(code), ""),
+        "{}",
+        run.stderr
+    );
+    assert!(
+        run.stderr.starts_with("rlaunch: "),
+        "{command:?}: {}",
+        run.stderr
+    );
+    let report = report(&run);
+    assert_eq!(report["exit_code"], code, "{command:?}: {report}");
+    assert_eq!(report["verdict"], Value::Null, "{command:?}: {report}");
+    let error = report["error"].as_str().unwrap();
+    let told = format!("rlaunch: {error}\n");
+    assert!(run.stderr.contains(&told), "{command:?}: {}", run.stderr);
+    report
+}
+
+#[test]
+fn other_reasons_not_to_begin_are_reported() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let output_dir = format!("--output-dir={}/x", file.path().display());
+    let no_json = format!("--json={}/x", file.path().display());
+    for (words, code) in [
+        (&["-np", "1", "--stdin", "9"] as &[&str], 2),
+        (&["-np", "1", &output_dir], 2),
+        (&["-np", "x", "--dry-run"], 2),
+        (&["-H", "localhost:1", "-np", "9", "--dry-run"], 2),
+        (&["--env", "some"], 2),
+        (&["--mem", "4"], 2),
+        // The last one counts.
+        (&[&no_json, "--json", "-np", "x"], 2),
+    ] {
+        let mut command = rlaunch();
+        unstarted(command.arg("--json").args(words).arg("true"), code);
+    }
+    unstarted(rlaunch().arg("--json"), 2);
+    unstarted(rlaunch().args(["--json", "-np"]), 2);
+    // As far as it is understood.
+    for words in [
+        &["--no-such-option", "--json", "true"] as &[&str],
+        &["-np", "x", "true", "--json"],
+    ] {
+        let run = finish(rlaunch().args(words));
+        assert_eq!(
+            (run.code, run.stderr.lines().count()),
+            (Some(2), 1),
+            "{}",
+            run.stderr
+        );
+    }
+}
+
+/// A report that files and variables ask for, also where they have mistakes.
+#[test]
+fn mistakes_of_settings_are_reported() {
+    unstarted(
+        rlaunch()
+            .env("RLAUNCH_JSON", "1")
+            .args(["-np", "x", "true"]),
+        2,
+    );
+    unstarted(
+        rlaunch()
+            .env("RLAUNCH_JSON", "1")
+            .args(["--nosuch", "true"]),
+        2,
+    );
+    let variables = [("RLAUNCH_JSON", "1"), ("RLAUNCH_TAG_OUTPUT", "maybe")];
+    unstarted(rlaunch().envs(variables).arg("true"), 2);
+    let none = [("RLAUNCH_JSON", "1"), ("RLAUNCH_CONFIG", "/nonexistent")];
+    unstarted(rlaunch().envs(none).arg("true"), 2);
+    let folder = tempfile::tempdir().unwrap();
+    let report = folder.path().join("report");
+    let toml = format!("json = \"{}\"\nnp = true\n", report.display());
+    std::fs::write(folder.path().join("rlaunch.toml"), toml).unwrap();
+    let run = finish(rlaunch().current_dir(folder.path()).arg("true"));
+    assert_eq!(
+        (run.code, run.stderr.lines().count()),
+        (Some(2), 1),
+        "{}",
+        run.stderr
+    );
+    let report: Value = serde_json::from_slice(&std::fs::read(&report).unwrap()).unwrap();
+    let error = report["error"].as_str().unwrap();
+    assert!(
+        error.ends_with("rlaunch.toml:2:1: `np`: expected text, found true or false"),
+        "{error}"
+    );
+}
+
+/// The plan stands in the file in its place.
+#[test]
+fn a_plan_that_can_not_be_written_or_made_is_told() {
+    let dry = ["--dry-run", "--json=/dev/full", "-np", "1", "true"];
+    let run = finish(rlaunch().args(dry));
+    assert_eq!(run.code, Some(125), "{}", run.stderr);
+    let told = "rlaunch: --json=/dev/full: No space left on device";
+    assert!(run.stderr.starts_with(told), "{}", run.stderr);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let option = format!("--json={}", file.path().display());
+    let run = finish(rlaunch().args(["--dry-run", &option, "-np", "1", "true"]));
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    let plan: Value = serde_json::from_slice(&std::fs::read(file.path()).unwrap()).unwrap();
+    assert_eq!(plan["world_size"], 1);
+}
+
+#[test]
+fn reap_reports_what_it_could_not_do() {
+    unstarted(rlaunch().args(["reap", "--json", "--job", "x"]), 2);
+    unstarted(
+        rlaunch().args(["reap", "--json", "--hostfile", "nofile"]),
+        2,
+    );
+    unstarted(rlaunch().args(["reap", "--json", "--nosuch"]), 2);
+    let ssh = ["--ssh-program", "false"];
+    let run = finish(
+        rlaunch()
+            .args(["reap", "--json", "-H", "198.51.100.1"])
+            .args(ssh),
+    );
+    assert_eq!(
+        (run.code, run.stdout.as_str()),
+        (Some(125), "[]\n"),
+        "{}",
+        run.stderr
+    );
+    let report = report(&run);
+    let error = report["error"].as_str().unwrap();
+    assert!(error.starts_with("cannot reach 198.51.100.1 "), "{report}");
+    let full = std::fs::File::options()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let output = rlaunch()
+        .args(["reap", "--json"])
+        .stdout(full)
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let report: Value = serde_json::from_str(stderr.lines().last().unwrap()).unwrap();
+    assert_eq!(output.status.code(), Some(125), "{stderr}");
+    assert_eq!(report["error"], "stdout: No space left on device");
 }
 
 /// Twice a failure, then success: each time all ranks, with a port of its own.
