@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use nix::libc;
 use rlaunch_control::v1::{self, from_agent, to_agent};
 use rlaunch_plan::supervise::{
-    Action, ClockOffset, Event, HostSetup, Settings as Supervision, Supervisor,
+    Action, ClockOffset, Event, HostSetup, Limit, Settings as Supervision, Supervisor,
 };
 use rlaunch_plan::{Placement, Verdict};
 use tracing::{debug, info};
@@ -59,8 +59,8 @@ pub(super) struct Driver<'a> {
 /// What is left of the job's limits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Remaining {
-    pub(super) job: Option<Duration>,
-    pub(super) start: Option<Duration>,
+    pub(super) job: Option<Limit>,
+    pub(super) start: Option<Limit>,
 }
 
 pub(super) struct HostState {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use rlaunch_plan::Verdict;
 use rlaunch_plan::environment::Restarts;
+use rlaunch_plan::supervise::Limit;
 
 use super::driver::Remaining;
 use super::identity::JobIdentity;
@@ -54,11 +55,14 @@ pub(super) async fn attempts(
         let now = start.elapsed();
         let so_far = now - *launched_at.get_or_insert(now);
         let limits = Remaining {
-            job: settings
-                .limits
-                .timeout
-                .map(|limit| limit.saturating_sub(so_far)),
-            start: start_timeout.map(|limit| progress.left(limit)),
+            job: settings.limits.timeout.map(|whole| Limit {
+                whole,
+                left: whole.saturating_sub(so_far),
+            }),
+            start: start_timeout.map(|whole| Limit {
+                whole,
+                left: progress.left(whole),
+            }),
         };
         report.planned(|| show::make(settings, &plan));
         let attempt = Attempt {

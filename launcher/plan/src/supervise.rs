@@ -38,7 +38,7 @@ mod starting;
 mod state;
 
 pub use clock::ClockOffset;
-pub use event::{Action, Ending, Event, HostSetup, LossKind, OnFailure, Settings, Words};
+pub use event::{Action, Ending, Event, HostSetup, Limit, LossKind, OnFailure, Settings, Words};
 pub use limits::{COLLECT, GRACE, SILENCE_WARNING};
 pub use machine::Supervisor;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::event::Action;
+use super::event::{Action, Limit};
 use super::limits::{FINISH_WARNING, GRACE};
 use super::machine::{Phase, Supervisor, micros};
 use super::state::{HostState, HostStatus, Life, RankState};
@@ -108,8 +108,7 @@ impl Supervisor {
 
     pub(super) fn timed_out(&mut self, now: Duration) {
         if !self.is_ending() {
-            let timeout = self.settings.job_timeout.unwrap_or_default();
-            let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+            let timeout_ms = self.settings.job_timeout.map_or(0, Limit::whole_ms);
             self.begin_ending(
                 Some((Outcome::TimedOut { timeout_ms }, exit_code::TIMEOUT)),
                 now,

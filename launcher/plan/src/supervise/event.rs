@@ -17,12 +17,32 @@ pub struct Settings {
     pub host_timeout: Duration,
     /// `--kill-after`: from TERM to KILL.
     pub kill_after: Duration,
-    /// `--timeout`, counted from `Supervisor::new`.
-    pub job_timeout: Option<Duration>,
-    /// `--start-timeout`, counted from `Supervisor::new`: all ranks run by then.
-    pub start_timeout: Option<Duration>,
+    /// `--timeout`
+    pub job_timeout: Option<Limit>,
+    /// `--start-timeout`: all ranks run by then.
+    pub start_timeout: Option<Limit>,
     /// `--on-failure`
     pub on_failure: OnFailure,
+}
+
+/// A limit of the user's, of which earlier attempts, or the way to the hosts, have used a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limit {
+    /// As the user gave it; messages tell it.
+    pub whole: Duration,
+    /// Counted from `Supervisor::new`.
+    pub left: Duration,
+}
+
+impl Limit {
+    pub fn fresh(whole: Duration) -> Self {
+        let left = whole;
+        Self { whole, left }
+    }
+
+    pub(super) fn whole_ms(self) -> u64 {
+        u64::try_from(self.whole.as_millis()).unwrap_or(u64::MAX)
+    }
 }
 
 /// What a rank's failure means for the others.

@@ -79,10 +79,10 @@ impl Supervisor {
             actions: VecDeque::new(),
             job_deadline: settings
                 .job_timeout
-                .map(|timeout| now.saturating_add(timeout)),
+                .map(|limit| now.saturating_add(limit.left)),
             start_deadline: settings
                 .start_timeout
-                .map(|timeout| now.saturating_add(timeout)),
+                .map(|limit| now.saturating_add(limit.left)),
             join_warning_at: None,
             shut_out_end_at: None,
             has_ended_shut_out: false,

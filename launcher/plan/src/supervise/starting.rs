@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::event::Limit;
 use super::machine::{Phase, Supervisor, micros};
 use super::state::{Failure, FailureKind, Life};
 use crate::verdict::Cause;
@@ -40,14 +41,13 @@ impl Supervisor {
             .collect();
         hosts.sort_unstable();
         hosts.dedup();
-        let timeout = self.settings.start_timeout.unwrap_or_default();
         Cause::NotStarted {
             ranks: ranks.to_vec(),
             hosts: hosts
                 .into_iter()
                 .map(|host| self.hosts[host].name.clone())
                 .collect(),
-            timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
+            timeout_ms: self.settings.start_timeout.map_or(0, Limit::whole_ms),
         }
     }
 }

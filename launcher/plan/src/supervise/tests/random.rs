@@ -92,7 +92,7 @@ fn play(seed: u64) -> (u8, bool) {
     let ranks: u32 = hosts.iter().sum();
     let timeout = (random.below(4) == 0).then(|| ms(random.below(4000)));
     let mut job = Job::with(&hosts, |settings| {
-        settings.job_timeout = timeout;
+        settings.job_timeout = timeout.map(Limit::fresh);
         settings.host_timeout = ms(8_000);
     });
     for _ in 0..random.below(80) {

@@ -6,7 +6,7 @@ use super::*;
 #[test]
 fn a_start_that_takes_too_long_ends_the_job() {
     let mut job = Job::with(&[2, 2, 1], |settings| {
-        settings.start_timeout = Some(ms(5_000));
+        settings.start_timeout = Some(Limit::fresh(ms(5_000)));
     });
     [0, 1, 2].into_iter().for_each(|rank| job.started(rank));
     job.wait(ms(4_999));
@@ -23,7 +23,9 @@ fn a_start_that_takes_too_long_ends_the_job() {
 
 #[test]
 fn a_start_in_time_is_no_matter_any_more() {
-    let mut job = Job::with(&[1], |settings| settings.start_timeout = Some(ms(5_000)));
+    let mut job = Job::with(&[1], |settings| {
+        settings.start_timeout = Some(Limit::fresh(ms(5_000)))
+    });
     job.started(0);
     job.wait(ms(20_000));
     assert!(job.terminates().is_empty());
@@ -32,7 +34,9 @@ fn a_start_in_time_is_no_matter_any_more() {
 /// Neither limit runs while the job is suspended, and no host is blamed for its silence.
 #[test]
 fn a_suspension_does_not_count() {
-    let mut job = Job::with(&[1, 1], |settings| settings.job_timeout = Some(ms(10_000)));
+    let mut job = Job::with(&[1, 1], |settings| {
+        settings.job_timeout = Some(Limit::fresh(ms(10_000)))
+    });
     [0, 1].into_iter().for_each(|rank| job.started(rank));
     job.wait(ms(9_000));
     job.now = ms(69_000);
@@ -158,7 +162,9 @@ fn only_connected_hosts_are_told() {
 
 #[test]
 fn the_timeout_ends_the_job_with_124() {
-    let mut job = Job::with(&[2, 2], |settings| settings.job_timeout = Some(ms(5_000)));
+    let mut job = Job::with(&[2, 2], |settings| {
+        settings.job_timeout = Some(Limit::fresh(ms(5_000)))
+    });
     (0..4).for_each(|rank| job.started(rank));
     job.wait(ms(4_999));
     assert!(job.actions.is_empty());
@@ -176,7 +182,9 @@ fn the_timeout_ends_the_job_with_124() {
 /// At the very edge what has happened counts before the timer.
 #[test]
 fn ranks_that_end_at_the_edge_are_in_time() {
-    let mut job = Job::with(&[2], |settings| settings.job_timeout = Some(ms(5_000)));
+    let mut job = Job::with(&[2], |settings| {
+        settings.job_timeout = Some(Limit::fresh(ms(5_000)))
+    });
     job.wait(ms(4_999));
     job.now = ms(5_000);
     job.exit(0, Ending::Code(0));
@@ -189,7 +197,9 @@ fn ranks_that_end_at_the_edge_are_in_time() {
 
 #[test]
 fn a_failure_before_the_timeout_stays_the_cause() {
-    let mut job = Job::with(&[2], |settings| settings.job_timeout = Some(ms(5_000)));
+    let mut job = Job::with(&[2], |settings| {
+        settings.job_timeout = Some(Limit::fresh(ms(5_000)))
+    });
     job.wait(ms(4_900));
     job.exit(0, Ending::Code(3));
     job.wait(ms(5_000));
@@ -206,7 +216,7 @@ fn a_failure_before_the_timeout_stays_the_cause() {
 #[test]
 fn endless_times_are_no_trouble() {
     let mut job = Job::with(&[1], |settings| {
-        settings.job_timeout = Some(Duration::MAX);
+        settings.job_timeout = Some(Limit::fresh(Duration::MAX));
         settings.kill_after = Duration::MAX;
         settings.host_timeout = Duration::MAX;
     });
