@@ -3,7 +3,7 @@
 //! Nothing here waits.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use nix::libc;
 use rlaunch_control::v1::{self, from_agent, to_agent};
