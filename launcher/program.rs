@@ -99,7 +99,7 @@ fn own_python(path: Option<&OsStr>) -> Option<PathBuf> {
     })
 }
 
-fn is_executable(path: &Path) -> bool {
+pub(crate) fn is_executable(path: &Path) -> bool {
     path.metadata()
         .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }

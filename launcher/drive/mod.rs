@@ -10,6 +10,7 @@
 //! launch, a signal ends the job at once: hosts are let go, and their agents end. From then on
 //! signals go through the supervisor.
 
+mod absent;
 mod bind;
 mod bundle;
 mod check;

@@ -3,8 +3,8 @@
 use rlaunch_plan::environment::{self, Master};
 use rlaunch_plan::map::{Map, ProgramShown, RankShown, Shown};
 
-use super::Plan;
 use super::start::Start;
+use super::{Plan, absent};
 use crate::report::Reporter;
 use crate::settings::{ProgramSettings, Settings};
 use crate::talk;
@@ -20,6 +20,7 @@ pub(super) fn dry_run(settings: &Settings, plan: &Plan, report: &mut Reporter) -
     } else {
         map.render() + &variables(&map)
     };
+    absent::tell(settings, plan);
     report.show_plan(text)
 }
 

@@ -163,6 +163,33 @@ fn settings_come_from_files_and_variables() {
     assert!(listed.stdout.contains(&line), "{}", listed.stdout);
 }
 
+/// A plan is shown all the same.
+#[test]
+fn a_dry_run_tells_of_a_program_that_is_not_here() {
+    let told = "rlaunch: localhost has no program nosuch: a run would end with 127\n";
+    for (words, stderr) in [
+        (&["nosuch"] as &[&str], told),
+        (&["--quiet", "nosuch"], ""),
+        (
+            &["-x", "PATH=/nonexistent", "true"],
+            &told.replace("nosuch", "true"),
+        ),
+        (&["./nosuch"], &told.replace("nosuch", "./nosuch")),
+        (&["--wdir", "/bin", "./sh"], ""),
+        (&["true"], ""),
+        // What another host has is not known.
+        (&["-H", "198.51.100.1:1", "nosuch"], ""),
+    ] {
+        let run = run(&[&["--dry-run", "-np", "1"], words].concat());
+        assert_eq!(
+            (run.code, run.stderr.as_str()),
+            (Some(0), stderr),
+            "{words:?}"
+        );
+        assert!(run.stdout.contains("rank"), "{}", run.stdout);
+    }
+}
+
 /// What is right is shown and followed where no job depends on the rest.
 #[test]
 fn mistakes_in_settings_hold_up_jobs_alone() {
