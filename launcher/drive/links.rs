@@ -3,8 +3,15 @@
 //! What is queued towards an agent is bounded by what causes it: credit by output, relays by what
 //! other agents sent, heartbeats by `--host-timeout`.
 
+use std::time::Duration;
+
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
+use nix::sys::signal::Signal;
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use nix::unistd::Pid;
 use rlaunch_control::v1::{self, from_agent, to_agent};
 use rlaunch_plan::supervise::LossKind;
+use rlaunch_plan::verdict::signal_name;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio_stream::StreamExt;
@@ -48,7 +55,8 @@ impl Links {
                 .send(message(to_agent::Message::Launch(launch)))
                 .ok();
             tokio::spawn(relay_words(index, node.diagnostics, sender.clone()));
-            let reader = tokio::spawn(read(index, node.client, outgoing, sender.clone()));
+            let agent = (node.client, node.agent_pid);
+            let reader = tokio::spawn(read(index, agent, outgoing, sender.clone()));
             hosts.push(Some(Link {
                 to_agent,
                 reader: reader.abort_handle(),
@@ -103,7 +111,7 @@ fn message(body: to_agent::Message) -> v1::ToAgent {
 
 async fn read(
     host: usize,
-    mut client: rlaunch_control::AgentClient,
+    (mut client, pid): (rlaunch_control::AgentClient, Option<i32>),
     outgoing: mpsc::UnboundedReceiver<v1::ToAgent>,
     queue: mpsc::Sender<(usize, FromHost)>,
 ) {
@@ -133,7 +141,41 @@ async fn read(
             }
         }
     };
+    let ended = match (ended, pid) {
+        (FromHost::Ended { kind, detail }, Some(pid)) if detail.is_empty() => FromHost::Ended {
+            kind,
+            detail: end_of_agent(pid).await.unwrap_or_default(),
+        },
+        (ended, _) => ended,
+    };
     queue.send((host, ended)).await.ok();
+}
+
+/// Between a process's last byte and its end, which is told only then.
+const END_WAIT: Duration = Duration::from_millis(500);
+const END_POLL: Duration = Duration::from_millis(5);
+
+/// The signal that ended an agent of this machine. It stays a child to be waited for, by who started it.
+async fn end_of_agent(pid: i32) -> Option<String> {
+    let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+    let ended = async {
+        loop {
+            match waitid(Id::Pid(Pid::from_raw(pid)), flags) {
+                Ok(WaitStatus::StillAlive) => tokio::time::sleep(END_POLL).await,
+                Ok(WaitStatus::Signaled(_, signal, _)) => return Some(signal),
+                _ => return None,
+            }
+        }
+    };
+    let signal = tokio::time::timeout(END_WAIT, ended).await.ok()??;
+    let text = format!("its agent was ended by {}", signal_name(signal as i32));
+    let of_cpu_time = matches!(signal, Signal::SIGXCPU | Signal::SIGKILL);
+    Some(match getrlimit(Resource::RLIMIT_CPU) {
+        Ok((_, hard)) if of_cpu_time && hard != RLIM_INFINITY => {
+            format!("{text} (`ulimit -t` is {hard})")
+        }
+        _ => text,
+    })
 }
 
 /// A stream that broke with its connection needs no more words than that; what gRPC and HTTP/2 say

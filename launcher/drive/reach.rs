@@ -37,6 +37,8 @@ pub(super) struct Reached {
     /// As this machine sees it.
     pub(super) peer_address: Option<IpAddr>,
     pub(super) local: bool,
+    /// Of an agent that is a child of this process.
+    pub(super) agent_pid: Option<i32>,
     /// What the agent or ssh say on stderr.
     pub(super) diagnostics: mpsc::Receiver<String>,
 }
@@ -121,8 +123,16 @@ pub(super) fn prepare(settings: &Settings) -> std::io::Result<()> {
     let mut targets = hosts.map(|it| target(&it.host));
     let agents = &settings.remote.local_agents;
     if !settings.dry_run && targets.any(|it| settings.remote.is_local(&it)) {
-        let rlaunch_agent::Forked { stream, stderr } = rlaunch_agent::fork(LOCAL_BUILD)?;
-        agents.add(LocalAgent { stream, stderr });
+        let rlaunch_agent::Forked {
+            stream,
+            stderr,
+            pid,
+        } = rlaunch_agent::fork(LOCAL_BUILD)?;
+        agents.add(LocalAgent {
+            stream,
+            stderr,
+            pid,
+        });
     }
     // That one has the limit as it was.
     if let Some(open_files) = rlaunch_agent::limits::raise_open_files() {
@@ -155,6 +165,7 @@ async fn ask(
         io,
         peer_address,
         carrier,
+        agent_pid,
         mut diagnostics,
         ..
     } = connection;
@@ -191,6 +202,7 @@ async fn ask(
         clock,
         peer_address,
         local,
+        agent_pid,
         diagnostics,
     })
 }

@@ -162,6 +162,16 @@ fn a_warning_of_cpu_time_is_no_lost_host() {
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
 }
 
+/// A hard limit of CPU time kills the agent, not the host.
+#[test]
+fn an_agent_that_is_killed_is_told_by_its_signal() {
+    let script = "read _ _ _ agent _ < /proc/$PPID/stat; kill -KILL $agent; sleep 100";
+    let run = limited("-t 1000", &["-np", "1", "sh", "-c", script]);
+    assert_eq!(run.code, Some(123), "{}", run.stderr);
+    let told = "its connection broke: its agent was ended by SIGKILL (`ulimit -t` is 1000)";
+    assert!(run.stderr.contains(told), "{}", run.stderr);
+}
+
 /// As daemons start programs: what is closed is nothing, and no other file takes its number.
 #[test]
 fn closed_standard_streams() {

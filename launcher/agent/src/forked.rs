@@ -18,6 +18,7 @@ pub struct Forked {
     pub stream: UnixStream,
     /// What it says.
     pub stderr: OwnedFd,
+    pub pid: i32,
 }
 
 /// Forks an agent that gives `build` in its greeting. Only while this process has one thread. The
@@ -26,7 +27,11 @@ pub fn fork(build: &str) -> io::Result<Forked> {
     let (stream, theirs) = UnixStream::pair()?;
     let (stderr, said) = pipe2(OFlag::O_CLOEXEC)?;
     match sys::fork_single_threaded()? {
-        ForkResult::Parent { .. } => Ok(Forked { stream, stderr }),
+        ForkResult::Parent { child } => Ok(Forked {
+            stream,
+            stderr,
+            pid: child.as_raw(),
+        }),
         ForkResult::Child => {
             drop((stream, stderr));
             let code = run_child(theirs.into(), said, build);

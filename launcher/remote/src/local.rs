@@ -53,8 +53,12 @@ pub(crate) async fn connect(
         Some(forked) => adopt(forked),
         None => start(&options.local_agents),
     };
-    let raw = raw.map_err(failed)?;
+    let (raw, pid) = raw.map_err(failed)?;
     let greeted = bootstrap::greet(target, raw, LOCAL_BUILD, options.greeting_timeout).await;
+    let greeted = greeted.map(|connection| Connection {
+        agent_pid: pid,
+        ..connection
+    });
     greeted.map_err(|mut error| {
         // There is no shell and no ssh to look at.
         if matches!(*error.cause, ReachCause::NoGreeting(_)) {
@@ -76,6 +80,7 @@ pub struct LocalAgents {
 pub struct LocalAgent {
     pub stream: StdUnixStream,
     pub stderr: OwnedFd,
+    pub pid: i32,
 }
 
 impl LocalAgents {
@@ -97,13 +102,14 @@ impl LocalAgents {
     }
 }
 
-fn adopt(agent: LocalAgent) -> io::Result<Raw> {
+fn adopt(agent: LocalAgent) -> io::Result<(Raw, Option<i32>)> {
     agent.stream.set_nonblocking(true)?;
     let stderr = pipe::Receiver::from_owned_fd(agent.stderr)?;
-    Ok(raw(UnixStream::from_std(agent.stream)?, stderr))
+    let raw = raw(UnixStream::from_std(agent.stream)?, stderr);
+    Ok((raw, Some(agent.pid)))
 }
 
-fn start(agents: &LocalAgents) -> io::Result<Raw> {
+fn start(agents: &LocalAgents) -> io::Result<(Raw, Option<i32>)> {
     let (here, there) = StdUnixStream::pair()?;
     here.set_nonblocking(true)?;
     let there_too = there.try_clone()?;
@@ -118,11 +124,12 @@ fn start(agents: &LocalAgents) -> io::Result<Raw> {
         .stderr(Stdio::piped())
         .spawn()?;
     let stderr = child.stderr.take().expect("stderr was asked to be piped");
+    let pid = child.id().map(u32::cast_signed);
     let stream = LocalStream {
         stream: UnixStream::from_std(here)?,
         _child: child,
     };
-    Ok(raw(stream, stderr))
+    Ok((raw(stream, stderr), pid))
 }
 
 fn raw(io: impl ByteStream + 'static, stderr: impl AsyncRead + Send + Unpin + 'static) -> Raw {

@@ -129,6 +129,8 @@ pub struct Connection {
     pub local_address: Option<IpAddr>,
     /// `local`, `ssh2`, or the program's name.
     pub carrier: &'static str,
+    /// On this machine: the agent is a child of this process.
+    pub agent_pid: Option<i32>,
     /// The agent's build: `local`, or a hash of the executable.
     pub build: String,
     /// What the agent, its shell or ssh write to stderr from now on, line by line. Closed when the

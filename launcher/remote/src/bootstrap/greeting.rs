@@ -134,6 +134,7 @@ impl Listener {
             })
         };
         Connection {
+            agent_pid: None,
             io,
             peer_address,
             local_address,
