@@ -4,13 +4,14 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, Command, CommandFactory, value_parser};
 use clap_complete::Shell;
 
-use super::{Options, ReapOptions};
+use super::{Options, ReapOptions, TopoOptions};
 
 type MakeCommand = fn() -> Command;
 
 /// By their first word.
-pub(super) const PARTS: [(&str, MakeCommand); 4] = [
+pub(super) const PARTS: [(&str, MakeCommand); 5] = [
     ("reap", ReapOptions::command),
+    ("topo", TopoOptions::command),
     ("settings", settings),
     ("man", man),
     ("completions", completions),

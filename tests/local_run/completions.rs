@@ -28,7 +28,7 @@ fn bash_completes_options_and_parts() {
     assert_eq!(candidates(&["--hostf"]), ["--hostfile"]);
     assert_eq!(candidates(&["re"]), ["reap"]);
     let all = candidates(&[""]);
-    for part in ["reap", "settings", "man", "completions"] {
+    for part in ["reap", "topo", "settings", "man", "completions"] {
         assert!(all.iter().any(|word| word == part), "{part} in {all:?}");
     }
 }
@@ -45,7 +45,7 @@ fn bash_completes_the_words_of_a_part() {
 #[test]
 fn the_man_page_tells_of_each_part() {
     let whole = run(&["man"]).stdout;
-    for part in ["reap", "settings", "man", "completions"] {
+    for part in ["reap", "topo", "settings", "man", "completions"] {
         assert!(whole.contains(&format!("rlaunch\\-{part}(1)")), "{whole}");
         let own = run(&["man", part]);
         assert_eq!(own.code, Some(0), "{}", own.stderr);
