@@ -306,11 +306,14 @@ fn restarts_come_to_an_end_and_are_not_for_everything() {
     let run = ranks(1, &["--max-restarts", "2"], "echo ran; exit 5");
     assert_eq!(
         (run.code, run.stdout.as_str()),
-        (Some(5), "ran\nran\nran\n")
+        (Some(5), "ran\nran\nran\n"),
+        "{}",
+        run.stderr
     );
     let run = ranks(
         1,
-        &["--max-restarts", "2", "--timeout", "1"],
+        // Long enough for a busy machine to print before it.
+        &["--max-restarts", "2", "--timeout", "3"],
         "echo ran; sleep 100",
     );
     assert_eq!(
