@@ -5,6 +5,8 @@
 
 mod error;
 mod show;
+#[cfg(test)]
+mod tests;
 mod understand;
 
 use std::os::unix::ffi::OsStrExt;
@@ -40,7 +42,7 @@ pub fn run(settings: &TopoSettings) -> Result<u8, TopoError> {
     if seen.is_empty() && !matches!(settings.looked_at, LookedAt::Hosts { .. }) {
         return Ok(exit_code::USAGE);
     }
-    if let Some(path) = &settings.svg {
+    if let Some(path) = settings.svg.as_ref().filter(|_| !seen.is_empty()) {
         write("--svg", path, &show::svg(&seen))?;
     }
     let printed = talk::print(&match settings.json {
