@@ -37,6 +37,7 @@ fn bash_completes_options_and_parts() {
 fn bash_completes_the_words_of_a_part() {
     assert_eq!(candidates(&["reap", "--hin"]), ["--hinted"]);
     assert!(candidates(&["reap", "--dry"]).is_empty());
+    assert_eq!(candidates(&["topo", "--sn"]), ["--snapshot"]);
     assert_eq!(candidates(&["completions", "fi"]), ["fish"]);
     assert_eq!(candidates(&["man", "com"]), ["completions"]);
 }

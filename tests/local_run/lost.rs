@@ -13,6 +13,8 @@ const SHOWING: &[&[&str]] = &[
     &["settings"],
     &["reap", "--help"],
     &["reap"],
+    &["topo"],
+    &["topo", "--json"],
     &["--dry-run", "-np", "1", "true"],
     &["--dry-run", "--json", "-np", "1", "true"],
 ];
