@@ -80,6 +80,25 @@ fn bad_words() {
     assert!(message.contains("name is empty"), "{message}");
 }
 
+/// Whoever types a switch to be off is not asked again.
+#[test]
+fn a_switch_is_taken_back_by_typing() {
+    for (off, stdout) in [
+        (&[][..], "[0]<stdout>: here\n"),
+        (&["--tag-output", "--tag-output=false"], "here\n"),
+        (&["-tag-output=0"], "here\n"),
+        (
+            &["--tag-output=no", "--tag-output=yes"],
+            "[0]<stdout>: here\n",
+        ),
+    ] {
+        let mut command = super::rlaunch();
+        command.env("RLAUNCH_TAG_OUTPUT", "1").args(off);
+        let run = super::finish(command.args(["-np", "1", "echo", "here"]));
+        assert_eq!((run.stdout.as_str(), run.stderr.as_str()), (stdout, ""));
+    }
+}
+
 /// Files and variables: who wins, what is said of mistakes, and what no project may choose.
 #[test]
 fn settings_come_from_files_and_variables() {
@@ -120,15 +139,6 @@ fn settings_come_from_files_and_variables() {
         (typed.stdout, typed.stderr),
         ("typed\n".repeat(2), String::new())
     );
-    // Whoever types a switch to be off is not asked again.
-    let tag = ("RLAUNCH_TAG_OUTPUT", "1");
-    let one = ["-np", "1", "echo", "here"];
-    assert_eq!(run(tag, &one).stdout, "[0]<stdout>: here\n");
-    for off in ["--tag-output=false", "-tag-output=0"] {
-        let words: Vec<&str> = ["--tag-output", off].into_iter().chain(one).collect();
-        let off = run(tag, &words);
-        assert_eq!((off.stdout.as_str(), off.stderr.as_str()), ("here\n", ""));
-    }
     let refused = |variable, text: &str| {
         let run = run(variable, &["true"]);
         assert_eq!(run.code, Some(2));
