@@ -37,7 +37,8 @@ pub enum DriveError {
     Files(#[from] FilesError),
     #[error(
         "{hosts}: there is no directory {directory}\n\
-         hint: --wdir DIR starts ranks in another one; the directory must exist on every host"
+         hint: --wdir DIR starts ranks in a directory that is there, or can be made, on every host; \
+         --preload FILE takes files along"
     )]
     NoDirectory { hosts: String, directory: String },
     #[error(

@@ -6,6 +6,7 @@
 use crate::ask;
 use rlaunch_harness::{Cluster, HarnessError, Nic, Options};
 use std::fmt::Write as _;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
@@ -16,6 +17,11 @@ pub(crate) fn socket(name: &str) -> PathBuf {
     rlaunch_harness::state_folder().join(format!("{name}.socket"))
 }
 
+/// What the keeper says.
+fn log(name: &str) -> PathBuf {
+    socket(name).with_extension("log")
+}
+
 /// Starts `hosts keep` as a process of its own and returns when its cluster is up.
 pub(crate) fn start_in_background(
     name: &str,
@@ -23,11 +29,17 @@ pub(crate) fn start_in_background(
     words: &[&str],
 ) -> Result<ExitCode, String> {
     let program = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;
+    // Whoever reads our stderr to its end would wait for the hosts' end otherwise.
+    let log = log(name);
+    let told = |error| format!("{}: {error}", log.display());
+    std::fs::create_dir_all(rlaunch_harness::state_folder()).map_err(told)?;
+    let stderr = File::create(&log).map_err(told)?;
     let mut keeper = Command::new(program);
     keeper.args(["--name", name, "keep"]).args(words);
     keeper
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
+        .stderr(stderr)
         .process_group(0);
     let mut keeper = keeper
         .spawn()
@@ -39,7 +51,9 @@ pub(crate) fn start_in_background(
     }
     if line.is_empty() {
         let _ = keeper.wait();
-        return Err("no hosts were made; the reason stands above".to_owned());
+        let why = std::fs::read_to_string(&log).map_err(told)?;
+        let why = why.trim_end();
+        return Err(why.strip_prefix("hosts: ").unwrap_or(why).to_owned());
     }
     println!(
         "up: head and {} nodes; try: cargo x hosts exec head -- ssh node1 hostname",
@@ -72,6 +86,7 @@ pub(crate) fn run(name: &str, options: &Options) -> Result<ExitCode, String> {
         }
     }
     cluster.down();
+    let _ = std::fs::remove_file(log(name));
     // Its end is what `down` waits for.
     let _ = std::fs::remove_file(&path);
     Ok(ExitCode::SUCCESS)
