@@ -180,7 +180,10 @@ fn list_settings(format: knobs::Format) -> u8 {
     let command = <cli::Options as clap::CommandFactory>::command();
     let mut notes = Vec::new();
     let Loaded { layers, wrong } = match format {
-        knobs::Format::Here => knobs::load(&command, &mut notes, &about::wrong),
+        knobs::Format::Here => {
+            let loaded = knobs::load(&command, &mut notes, &about::wrong);
+            loaded.checked(&about::wrong)
+        }
         knobs::Format::Markdown | knobs::Format::Names => Loaded {
             layers: knobs::Layers::none(&command),
             wrong: None,

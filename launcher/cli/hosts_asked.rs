@@ -44,7 +44,7 @@ pub(super) fn parse<O: Parser>(
     if !defaulting::only_shows(&normalised.programs) {
         // Most of what can be set is for jobs; who cleans up should not have to mend it first.
         let Loaded { layers, wrong } = defaults(&Options::command());
-        let note = wrong.map(|wrong| format!("{wrong}\nhint: {name} goes on without it"));
+        let note = wrong.map(|wrong| format!("{wrong}\nhint: {name} takes what is right"));
         normalised.notes.extend(note);
         for words in &mut normalised.programs {
             defaulting::put_in_front_of_hosts_asked(&layers, words, &mut origins);

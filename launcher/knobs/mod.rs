@@ -43,6 +43,14 @@ impl Loaded {
     pub fn right(self) -> Result<Layers, KnobError> {
         self.wrong.map_or(Ok(self.layers), Err)
     }
+
+    /// Also the values that count, where their form is right: a job would tell them.
+    pub(crate) fn checked(mut self, check: Check<'_>) -> Self {
+        let mut origins = Origins::default();
+        self.layers.words(&[], |_| true, &mut origins);
+        self.wrong = self.wrong.or_else(|| mistakes([&origins], check));
+        self
+    }
 }
 
 /// For this directory and environment. Notes are for the user.

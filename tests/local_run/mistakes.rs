@@ -99,6 +99,23 @@ fn a_switch_is_taken_back_by_typing() {
     }
 }
 
+/// Values, too, as a job would tell them; what is set is listed all the same.
+#[test]
+fn settings_tell_what_is_wrong() {
+    for (variable, value, told) in [
+        ("RLAUNCH_NP", "many", "expected a whole number"),
+        ("RLAUNCH_KILL_AFTER", "zz", "expected a time"),
+        ("RLAUNCH_TAG_OUTPUT", "banana", "expected 1 or 0"),
+    ] {
+        let mut command = super::rlaunch();
+        command.env(variable, value).env("RLAUNCH_QUIET", "1");
+        let run = super::finish(command.arg("settings"));
+        assert_eq!(run.code, Some(2), "{variable}: {}", run.stderr);
+        assert!(run.stderr.contains(told), "{variable}: {}", run.stderr);
+        assert!(run.stdout.contains("RLAUNCH_QUIET"), "{}", run.stdout);
+    }
+}
+
 /// Files and variables: who wins, what is said of mistakes, and what no project may choose.
 #[test]
 fn settings_come_from_files_and_variables() {
@@ -220,7 +237,7 @@ fn mistakes_in_settings_hold_up_jobs_alone() {
     let id = "0123456789abcdef0123456789abcdef";
     let reap = run(&["reap", "--job", id]);
     assert_eq!(reap.code, Some(0), "{}", reap.stderr);
-    let told = format!("{told}hint: rlaunch reap goes on without it\n");
+    let told = format!("{told}hint: rlaunch reap takes what is right\n");
     assert!(reap.stderr.ends_with(&told), "{}", reap.stderr);
     // No document at all.
     std::fs::write(folder.path().join("rlaunch.toml"), "= =\n").unwrap();
